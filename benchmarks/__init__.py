@@ -1,0 +1,1 @@
+"""Races against peers and studies on real data; each module runs with `python -m`."""

@@ -1,0 +1,51 @@
+"""Aberra finds what does not belong, and learns from data that is already dirty."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from aberra.detectors.autoencoder import AutoEncoder
+    from aberra.detectors.dagpr import DAGPR
+    from aberra.detectors.deep_svdd import DeepSVDD
+    from aberra.detectors.hybrid import HybridOCSVM
+    from aberra.detectors.ocsvm import OCSVM
+    from aberra.detectors.rsrae import RSRAE
+    from aberra.robust.adc import ADC
+    from aberra.robust.iadc import IADC
+
+__version__ = "0.1.0"
+
+# Heavy parts (torch, scikit-learn) load when a name is first used.
+_HOMES = {
+    "ADC": "aberra.robust.adc",
+    "DAGPR": "aberra.detectors.dagpr",
+    "IADC": "aberra.robust.iadc",
+    "OCSVM": "aberra.detectors.ocsvm",
+    "RSRAE": "aberra.detectors.rsrae",
+    "AutoEncoder": "aberra.detectors.autoencoder",
+    "DeepSVDD": "aberra.detectors.deep_svdd",
+    "HybridOCSVM": "aberra.detectors.hybrid",
+}
+
+__all__ = [
+    "ADC",
+    "DAGPR",
+    "IADC",
+    "OCSVM",
+    "RSRAE",
+    "AutoEncoder",
+    "DeepSVDD",
+    "HybridOCSVM",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'aberra' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

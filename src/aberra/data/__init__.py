@@ -1,0 +1,1 @@
+"""Data: reading it, and making it dirty on purpose."""

@@ -1,0 +1,1 @@
+"""Detectors: scikit-learn estimators whose objective takes a weight for every sample."""

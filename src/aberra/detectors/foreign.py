@@ -1,0 +1,138 @@
+"""Any scikit-learn or PyOD detector as a member of an ensemble.
+
+They see the rows as given: whoever wants scaling puts the detector in a pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows
+from aberra.errors import DataError
+from aberra.rng import seed_estimator
+
+Array = NDArray[np.float64]
+
+FEWEST_ROWS = 2
+
+
+class Trainer(Protocol):
+    """What an ensemble needs of a detector: prepare once, train members again and again."""
+
+    def _prepare(self, data: Data) -> Any: ...
+
+    def _train(
+        self, prepared: Any, rows: Rows, weights: Array, seeds: Sequence[int]
+    ) -> Members: ...
+
+
+def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
+    """Return a fresh trainer for one of our detectors or for anybody else's."""
+    fresh = clone(detector, safe=False)
+    if isinstance(fresh, Detector):
+        fresh._validate_params()
+        fresh.image_shape_ = image
+        return fresh
+    if image is not None:
+        raise DataError(
+            f"{type(fresh).__name__} takes tables, not images: flatten them to (n, pixels), "
+            "or use one of Aberra's own detectors."
+        )
+    return ForeignTrainer(fresh)
+
+
+class ForeignTrainer:
+    """Trains copies of a foreign detector, one per member.
+
+    Weights go to `fit(sample_weight=...)` where the detector takes them. Where it does not, each
+    drawn row is kept with probability weight / largest weight, so that the same rows have the same
+    share of what the member sees. Rows are dropped rather than drawn again, because a detector
+    that looks at neighbours would take a repeated row for a close one.
+    """
+
+    def __init__(self, detector: Any) -> None:
+        self.detector = detector
+        self.weight_argument = _weight_argument(detector)
+
+    def _prepare(self, data: Data) -> Data:
+        return data
+
+    def _train(self, prepared: Data, rows: Rows, weights: Array, seeds: Sequence[int]) -> Members:
+        return ForeignMembers(
+            [
+                self._fit_member(prepared, drawn, weights, seed)
+                for drawn, seed in zip(rows, seeds, strict=True)
+            ]
+        )
+
+    def _fit_member(self, data: Data, drawn: NDArray[np.int64], weights: Array, seed: int) -> Any:
+        member = clone(self.detector, safe=False)
+        seed_estimator(member, seed)
+        if self.weight_argument is not None:
+            return member.fit(data[drawn], **{self.weight_argument: weights[drawn]})
+        member.fit(data[thinned(drawn, weights, np.random.default_rng(seed))])
+        return member
+
+
+def thinned(
+    drawn: NDArray[np.int64], weights: Array, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Keep each drawn row with a probability proportional to its weight."""
+    chance = weights[drawn] / weights[drawn].max()
+    kept = drawn[generator.random(len(drawn)) < chance]
+    if len(kept) < FEWEST_ROWS:
+        return drawn[np.argsort(-chance, kind="stable")[:FEWEST_ROWS]]
+    return kept
+
+
+class ForeignMembers:
+    """Fitted foreign detectors, brought to one sign: high = anomalous."""
+
+    tile_rows = TABLE_TILE
+
+    def __init__(self, detectors: Sequence[Any]) -> None:
+        self.detectors = list(detectors)
+        self.n_members = len(self.detectors)
+
+    def scores(self, tile: Data) -> Array:
+        """Return (m, n) scores."""
+        return np.stack([foreign_score(detector, tile) for detector in self.detectors])
+
+
+def foreign_score(detector: Any, rows: Data) -> Array:
+    """Score rows with any detector, high = anomalous.
+
+    PyOD's `decision_function` has that sign already; scikit-learn's has the other one, and so has
+    `score_samples`, which is preferred because no threshold is taken off it.
+    """
+    if is_pyod(detector):
+        return np.asarray(detector.decision_function(rows), dtype=np.float64).ravel()
+    method = getattr(detector, "score_samples", None) or getattr(
+        detector, "decision_function", None
+    )
+    if method is None:
+        raise TypeError(
+            f"{type(detector).__name__} cannot score new rows: it has neither score_samples nor "
+            "decision_function. LocalOutlierFactor needs novelty=True."
+        )
+    return -np.asarray(method(rows), dtype=np.float64).ravel()
+
+
+def is_pyod(detector: Any) -> bool:
+    """Say whether the detector is PyOD's, without importing PyOD."""
+    last = detector.steps[-1][1] if isinstance(detector, Pipeline) else detector
+    return any(cls.__module__.split(".")[0] == "pyod" for cls in type(last).__mro__)
+
+
+def _weight_argument(detector: Any) -> str | None:
+    if isinstance(detector, Pipeline):
+        name, last = detector.steps[-1]
+        return f"{name}__sample_weight" if has_fit_parameter(last, "sample_weight") else None
+    return "sample_weight" if has_fit_parameter(detector, "sample_weight") else None

@@ -1,0 +1,101 @@
+"""What the network detectors share: choice of network, preparation of data, common keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
+
+from aberra.detectors.base import IMAGE_TILE, TABLE_TILE, Data, Detector
+from aberra.detectors.scaling import Scaling, min_max, pixels
+from aberra.detectors.training import Prepared, Schedule
+from aberra.errors import DataError
+from aberra.nets.conv import ConvStack, lenet
+from aberra.nets.stacked import MLPStack, Stack
+
+
+def default_hidden(n_features: int) -> tuple[int, ...]:
+    """Choose encoder widths from the table's width, as the Deep-SAD code does for its six sets.
+
+    The last number is the code; it stays below the number of features, or nothing is compressed.
+    """
+    if n_features >= 100:
+        return (128, 64, 32)
+    return (32, 16, min(8 if n_features > 6 else 4, max(1, n_features - 1)))
+
+
+class NetworkDetector(Detector):
+    """Base of the detectors that train a network; the keywords are documented in each of them."""
+
+    hidden: Sequence[int] | None
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    device: str
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "hidden": ["array-like", None],
+        "epochs": [Interval(Integral, 1, None, closed="left")],
+        "pretrain_epochs": [Interval(Integral, 0, None, closed="left")],
+        "batch_size": [Interval(Integral, 2, None, closed="left")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "device": [StrOptions({"cpu"})],
+        "random_state": ["random_state"],
+    }
+
+    def _prepare(self, data: Data) -> Prepared:
+        scaling = self._scaling(data)
+        return Prepared(torch.from_numpy(scaling.copy(data)), scaling, self.image_shape_)
+
+    def _scaling(self, data: Data) -> Scaling:
+        return min_max(data) if self.image_shape_ is None else pixels(data)
+
+    def _autoencoder(
+        self, prepared: Prepared, generators: Sequence[torch.Generator]
+    ) -> tuple[Stack, Stack]:
+        """Build the members' encoder and decoder for this table or these images."""
+        if prepared.image is not None:
+            self._check_image(prepared.image)
+            encoder, decoder = lenet(prepared.image)
+            return ConvStack(encoder, generators), ConvStack(decoder, generators)
+        widths = [prepared.data.shape[1], *self._hidden(prepared)]
+        return MLPStack(widths, generators), MLPStack(widths[::-1], generators)
+
+    def _hidden(self, prepared: Prepared) -> tuple[int, ...]:
+        if self.hidden is not None:
+            return tuple(int(width) for width in self.hidden)
+        return default_hidden(prepared.data.shape[1])
+
+    def _check_image(self, image: tuple[int, int, int]) -> None:
+        if self.hidden is not None:
+            raise ValueError("`hidden` describes the network for tables; leave it None for images.")
+        if min(image[1:]) < 8:
+            raise DataError(
+                f"Images of {image[1]} x {image[2]} pixels are too small for the network, which "
+                "halves them three times. Give at least 8 x 8, or flatten them into a table."
+            )
+
+    def _schedule(self, epochs: int, task: str) -> Schedule:
+        return Schedule(epochs, self.batch_size, self.learning_rate, self.weight_decay, task)
+
+
+def tile_to_tensor(tile: Data, scaling: Scaling) -> Tensor:
+    """Return raw rows as the (d, n) double-precision tensor that frozen stacks take."""
+    return torch.from_numpy(np.ascontiguousarray(scaling(tile).T))
+
+
+def tensor_arrays(prefix: str, arrays: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Put a prefix before every name, so that two stacks can share one file."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def tile_rows(scaling: Scaling) -> int:
+    """Return how many rows to score at once: fewer where a row is an image."""
+    return IMAGE_TILE if scaling.shift.size == 1 else TABLE_TILE

@@ -1,0 +1,296 @@
+"""The one-class support vector machine, exact or with landmarks, with a weight for every row.
+
+Notation (shapes): x (n, d) rows; a (s,) dual coefficients, sum 1; v (s, d) support vectors or
+landmarks; the score of a row is rho - sum_k a_k k(v_k, x), with k the Gaussian kernel.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+from sklearn.svm import OneClassSVM
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows
+from aberra.detectors.scaling import Scaling, min_max, pixels
+from aberra.rng import RandomState
+
+logger = logging.getLogger(__name__)
+
+Array = NDArray[np.float64]
+Solver = Literal["auto", "exact", "nystroem"]
+
+EXACT_ROWS = 2000  # distinct rows up to which `solver="auto"` is exact
+NYSTROEM_ROWS = 50_000  # rows the landmark solver looks at; more are drawn by weight
+
+
+def gaussian_kernel(x: Array, v: Array, gamma: float) -> Array:
+    """Return exp(-gamma |x - v|^2) for all pairs, (n, s)."""
+    squares = (v * v).sum(axis=1) - 2.0 * (x @ v.T)
+    squares += (x * x).sum(axis=1)[:, None]
+    np.maximum(squares, 0.0, out=squares)
+    squares *= -gamma
+    return np.exp(squares, out=squares)
+
+
+def scale_gamma(x: Array, counts: Array) -> float:
+    """Return 1 / (d * variance of all numbers), scikit-learn's "scale"."""
+    share = counts / counts.sum()
+    mean = float(share @ x.mean(axis=1))
+    variance = float(share @ np.square(x).mean(axis=1)) - mean**2
+    return 1.0 / (x.shape[1] * variance) if variance > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class KernelExpansion:
+    """A solved one-class problem."""
+
+    vectors: Array  # (s, d)
+    coefficients: Array  # (s,)
+    rho: float
+    gamma: float
+
+    def score(self, x: Array) -> Array:
+        """Signed distance to the hyperplane, positive outside [IADC-2s]."""
+        return self.rho - gaussian_kernel(x, self.vectors, self.gamma) @ self.coefficients
+
+
+def ocsvm_iadc(x: Array, w: Array, nu: float, gamma: float) -> KernelExpansion:
+    """Solve the weighted one-class problem exactly [IADC-2].
+
+    In the dual: 0 <= a_i <= w_i / (nu sum w), sum a = 1. With w = 1 this is the plain machine,
+    IADC-1.
+
+    Deviation: in print the weight stands in the objective and in the constraint, and then cancels
+    (put zeta = w xi); here it stands in the objective alone. The box is w / (nu sum w) instead of
+    w / (nu n), so that nu stays the share of the total weight that may lie outside.
+    """
+    positive = w > 0
+    x, w = x[positive], w[positive]
+    # libsvm wants weights of about 1: its tolerance is absolute.
+    machine = OneClassSVM(nu=nu, gamma=gamma, cache_size=500).fit(x, sample_weight=w / w.mean())
+    total = machine.dual_coef_.sum()
+    return KernelExpansion(
+        machine.support_vectors_,
+        machine.dual_coef_[0] / total,
+        float(-machine.intercept_[0] / total),
+        gamma,
+    )
+
+
+def ocsvm_landmarks(
+    x: Array, w: Array, nu: float, gamma: float, n_landmarks: int, generator: np.random.Generator
+) -> KernelExpansion:
+    """Solve the same problem in the span of some rows (Nystroem features).
+
+    In these features the problem is linear and is minimised in the primal, its hinge rounded over
+    a width that shrinks to a thousandth of the scores' range. Cost and memory grow linearly with
+    the rows, and scoring needs `n_landmarks` kernels a row instead of nu * n.
+    """
+    if len(x) > NYSTROEM_ROWS:
+        chosen = generator.choice(len(x), NYSTROEM_ROWS, replace=False, p=w / w.sum())
+        x, w = x[chosen], np.ones(NYSTROEM_ROWS)
+    n_landmarks = min(n_landmarks, int(np.count_nonzero(w)))
+    landmarks = x[generator.choice(len(x), n_landmarks, replace=False, p=w / w.sum())]
+    whiten = _inverse_root(gaussian_kernel(landmarks, landmarks, gamma))
+    features = (gaussian_kernel(x, landmarks, gamma) @ whiten).astype(np.float32)
+    direction, rho = _linear_one_class(features, w / (nu * w.sum()))
+    return KernelExpansion(landmarks, whiten @ direction, rho, gamma)
+
+
+def _inverse_root(kernel: Array) -> Array:
+    values, vectors = eigh(kernel)
+    keep = values > 1e-8 * values[-1]
+    return vectors[:, keep] / np.sqrt(values[keep])
+
+
+def _linear_one_class(features: NDArray[np.float32], cost: Array) -> tuple[Array, float]:
+    """Minimise |u|^2 / 2 - rho + sum cost * hinge(rho - features u) over (u, rho)."""
+    u = cost @ features / cost.sum()
+    projections = features @ u
+    rho = float(np.median(projections))
+    spread = float(np.ptp(projections)) or 1.0
+    point = np.append(u, rho)
+    for width in (0.05 * spread, 0.01 * spread, 0.001 * spread):
+        solution = minimize(
+            _rounded_objective,
+            point,
+            args=(features, cost, width),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": 200, "ftol": 1e-10, "gtol": 1e-6},
+        )
+        point = solution.x
+    return point[:-1], float(point[-1])
+
+
+def _rounded_objective(
+    point: Array, features: NDArray[np.float32], cost: Array, width: float
+) -> tuple[float, Array]:
+    u, rho = point[:-1], point[-1]
+    miss = (rho - features @ u.astype(np.float32)).astype(np.float64)
+    inside = np.clip((miss + width) / (2 * width), 0.0, 1.0)  # slope of the rounded hinge
+    hinge = np.where(miss < width, width * inside**2, miss)
+    pull = cost * inside
+    value = 0.5 * u @ u - rho + cost @ hinge
+    gradient = np.append(u - pull.astype(np.float32) @ features, pull.sum() - 1.0)
+    return float(value), gradient
+
+
+def fit_one_class(
+    x: Array,
+    counts: Array,
+    weights: Array,
+    nu: float,
+    gamma: float | str,
+    solver: Solver,
+    n_landmarks: int,
+    seed: int,
+) -> KernelExpansion:
+    """Solve for the rows drawn `counts` times each; a row drawn twice counts as weight 2."""
+    drawn = counts > 0
+    x, counts, w = x[drawn], counts[drawn], (counts * weights)[drawn]
+    width = scale_gamma(x, counts) if gamma == "scale" else float(gamma)
+    if resolve_solver(solver, len(x)) == "exact":
+        return ocsvm_iadc(x, w, nu, width)
+    return ocsvm_landmarks(x, w, nu, width, n_landmarks, np.random.default_rng(seed))
+
+
+def resolve_solver(solver: Solver, n_rows: int) -> Solver:
+    """Choose the exact solver up to `EXACT_ROWS` distinct rows."""
+    if solver != "auto":
+        return solver
+    return "exact" if n_rows <= EXACT_ROWS else "nystroem"
+
+
+class Expansions:
+    """Trained one-class machines on scaled rows."""
+
+    tile_rows = TABLE_TILE
+
+    def __init__(self, scaling: Scaling, machines: Sequence[KernelExpansion]) -> None:
+        self.scaling = scaling
+        self.machines = list(machines)
+        self.n_members = len(self.machines)
+
+    def scores(self, tile: Data) -> Array:
+        """Return (m, n) signed distances, positive outside."""
+        x = self.scaling(tile)
+        return np.stack([machine.score(x) for machine in self.machines])
+
+
+class OneClassKeywords:
+    """Keywords that the plain and the hybrid one-class machine share."""
+
+    nu: float
+    gamma: float | str
+    solver: Solver
+    n_landmarks: int
+    solver_: Solver
+
+    _one_class_constraints: dict[str, list[Any]] = {
+        "nu": [Interval(Real, 0, 1, closed="right")],
+        "gamma": [StrOptions({"scale"}), Interval(Real, 0, None, closed="neither")],
+        "solver": [StrOptions({"auto", "exact", "nystroem"})],
+        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def _one_class(
+        self, x: Array, drawn: NDArray[np.int64], weights: Array, seed: int
+    ) -> KernelExpansion:
+        """Fit one member on the rows it drew."""
+        counts = np.bincount(drawn, minlength=len(x)).astype(np.float64)
+        n_rows = int(np.count_nonzero(counts))
+        chosen = resolve_solver(self.solver, n_rows)
+        if self.solver == "auto" and chosen != getattr(self, "solver_", "exact"):
+            logger.info(
+                "one-class SVM: %d distinct rows are over %d, so %d landmarks replace the exact "
+                "solution (solver='exact' forces it)",
+                n_rows,
+                EXACT_ROWS,
+                self.n_landmarks,
+            )
+        self.solver_ = chosen
+        return fit_one_class(
+            x, counts, weights, self.nu, self.gamma, self.solver, self.n_landmarks, seed
+        )
+
+
+class OCSVM(OneClassKeywords, Detector):
+    """One-class support vector machine with a Gaussian kernel and weighted slack.
+
+    Parameters
+    ----------
+    nu : float
+        Share of the total weight that may lie outside. 0.5 suits contaminated data: the boundary
+        then follows the densest half, whatever the other half holds.
+    gamma : float or "scale"
+        Width of the kernel on columns scaled to [0, 1]; "scale" is 1 / (d * variance).
+    solver : {"auto", "exact", "nystroem"}
+        "exact" is libsvm; "nystroem" solves in the span of `n_landmarks` rows, linear in time and
+        memory. "auto" is exact up to 2,000 distinct rows. On the six ODDS sets the two differ by
+        at most 0.1 points of AUROC at nu 0.5 (benchmarks/ocsvm_solvers).
+    n_landmarks : int
+        Rows that span the approximate solution.
+    random_state : int, RandomState or None
+        Chooses the landmarks; the exact solution is deterministic.
+
+    Attributes
+    ----------
+    solver_ : {"exact", "nystroem"}
+        The solver that was used.
+    threshold_, contamination_ : float
+        Label-free threshold on the score, and the share of training rows above it.
+    n_features_in_ : int
+        Number of columns (pixels times channels for images).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aberra import OCSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> OCSVM().fit(X).solver_
+    'exact'
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **OneClassKeywords._one_class_constraints,
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        nu: float = 0.5,
+        gamma: float | str = "scale",
+        *,
+        solver: Solver = "auto",
+        n_landmarks: int = 256,
+        random_state: RandomState = None,
+    ) -> None:
+        self.nu = nu
+        self.gamma = gamma
+        self.solver = solver
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def _prepare(self, data: Data) -> tuple[Array, Scaling]:
+        scaling = min_max(data) if self.image_shape_ is None else pixels(data)
+        return scaling(data), scaling
+
+    def _train(
+        self, prepared: tuple[Array, Scaling], rows: Rows, weights: Array, seeds: Sequence[int]
+    ) -> Members:
+        x, scaling = prepared
+        machines = [
+            self._one_class(x, drawn, weights, seed)
+            for drawn, seed in zip(rows, seeds, strict=True)
+        ]
+        return Expansions(scaling, machines)

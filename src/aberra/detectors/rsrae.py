@@ -1,0 +1,178 @@
+"""RSRAE: an autoencoder with a robust subspace recovery layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval
+from torch import Tensor
+
+from aberra.detectors.base import Data, Members, Rows
+from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
+from aberra.detectors.scaling import Scaling
+from aberra.detectors.training import Prepared, as_tensors, squared_error, train
+from aberra.nets.conv import ConvStack, strided
+from aberra.nets.stacked import Frozen, MLPStack, Stack
+from aberra.rng import RandomState, torch_generator
+
+
+def rsrae_iadc(
+    error: Tensor, z: Tensor, A: Tensor, w: Tensor, lambda1: float, lambda2: float
+) -> Tensor:
+    """Weighted reconstruction and projection norms plus the orthogonality of A [IADC-8].
+
+    `error` is the squared reconstruction error (m, B), z (m, D, B), A (m, d, D). With w = 1 this
+    is plain RSRAE, IADC-7.
+
+    Deviation: the first two terms are means over the batch, not sums over n, so that `lambda2`
+    keeps its meaning whatever the size of batch or data.
+    """
+    residual = z - A.transpose(1, 2) @ (A @ z)
+    norms = _root(error) + lambda1 * _root(residual.square().sum(dim=1))
+    return (w * norms).mean(dim=-1).sum() + lambda2 * orthogonality(A)
+
+
+def orthogonality(A: Tensor) -> Tensor:
+    """Squared Frobenius distance of A A^T to the identity, summed over members."""
+    return (A @ A.transpose(1, 2) - torch.eye(A.shape[1])).square().sum()
+
+
+def _root(squares: Tensor) -> Tensor:
+    return (squares + 1e-12).sqrt()  # the norm has no gradient at zero
+
+
+class RSRAE(NetworkDetector):
+    """Autoencoder whose code is projected onto a robustly recovered subspace.
+
+    Parameters
+    ----------
+    hidden : sequence of int, optional
+        Encoder widths before the subspace layer and, last, the dimension of the subspace. By
+        default as in `AutoEncoder`, so that the subspace takes the place of the code; from a
+        hundred columns on it has ten dimensions. Images use three strided convolutions and ten.
+    lambda1, lambda2 : float
+        Weights of the projection and of the orthogonality term.
+    epochs, batch_size, learning_rate, weight_decay, device, random_state
+        As in `AutoEncoder`.
+
+    Attributes
+    ----------
+    threshold_, contamination_ : float
+        Label-free threshold on the score, and the share of training rows above it.
+    losses_ : list of float
+        Mean training loss of each epoch.
+    n_features_in_ : int
+        Number of columns (pixels times channels for images).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aberra import RSRAE
+    >>> X = np.random.default_rng(0).normal(size=(200, 5))
+    >>> RSRAE(epochs=5, random_state=0).fit(X).anomaly_score(X).shape
+    (200,)
+    """
+
+    losses_: list[float]
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **NetworkDetector._parameter_constraints,
+        "lambda1": [Interval(Real, 0, None, closed="left")],
+        "lambda2": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        hidden: Sequence[int] | None = None,
+        *,
+        lambda1: float = 0.1,
+        lambda2: float = 0.1,
+        epochs: int = 100,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 1e-6,
+        device: str = "cpu",
+        random_state: RandomState = None,
+    ) -> None:
+        self.hidden = hidden
+        self.lambda1 = lambda1
+        self.lambda2 = lambda2
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.device = device
+        self.random_state = random_state
+
+    def _train(
+        self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
+    ) -> Members:
+        generators = [torch_generator(seed) for seed in seeds]
+        encoder, decoder, A = self._networks(prepared, generators)
+
+        def objective(x: Tensor, w: Tensor) -> Tensor:
+            z = encoder(x)
+            x_tilde = torch.sigmoid(decoder(A @ z))
+            return rsrae_iadc(squared_error(x, x_tilde), z, A, w, self.lambda1, self.lambda2)
+
+        schedule = self._schedule(self.epochs, "RSRAE")
+        self.losses_ = train(
+            [encoder, decoder],
+            objective,
+            prepared,
+            *as_tensors(rows, weights),
+            generators,
+            schedule,
+            extra=[A],
+        )
+        return Subspaces(prepared.scaling, encoder.freeze(), A.detach().double(), decoder.freeze())
+
+    def _networks(
+        self, prepared: Prepared, generators: Sequence[torch.Generator]
+    ) -> tuple[Stack, Stack, Tensor]:
+        encoder: Stack
+        decoder: Stack
+        if prepared.image is not None:
+            self._check_image(prepared.image)
+            plan, _ = strided(prepared.image, None)
+            n_code, n_subspace = plan.n_code, 10
+            encoder = ConvStack(plan, generators)
+            decoder = ConvStack(strided(prepared.image, n_subspace)[1], generators)
+        else:
+            *hidden, n_subspace = self._hidden(prepared)
+            widths = [prepared.data.shape[1], *hidden]
+            n_code = widths[-1]
+            encoder = MLPStack(widths, generators, linear_output=False)
+            decoder = MLPStack([n_subspace, *widths[::-1]], generators)
+        # Standard normal, as the official code draws it, scaled so that A A^T starts near I.
+        drawn = [torch.randn(n_subspace, n_code, generator=g) / n_code**0.5 for g in generators]
+        return encoder, decoder, torch.stack(drawn).requires_grad_()
+
+    def _hidden(self, prepared: Prepared) -> tuple[int, ...]:
+        widths = super()._hidden(prepared)
+        if self.hidden is None and prepared.data.shape[1] >= 100:
+            return (*widths[:-1], 10)
+        return widths
+
+
+class Subspaces:
+    """Trained RSRAE members; the score is the squared reconstruction error."""
+
+    def __init__(self, scaling: Scaling, encoder: Frozen, A: Tensor, decoder: Frozen) -> None:
+        self.scaling = scaling
+        self.encoder = encoder
+        self.A = A  # (m, d, D)
+        self.decoder = decoder
+        self.n_members = len(A)
+        self.tile_rows = tile_rows(scaling)
+
+    def scores(self, tile: Data) -> NDArray[np.float64]:
+        """Return (m, n) squared reconstruction errors."""
+        x = tile_to_tensor(tile, self.scaling)
+        x_tilde = torch.sigmoid(self.decoder(self.A @ self.encoder(x)))
+        return squared_error(x, x_tilde).numpy()

@@ -1,0 +1,59 @@
+"""Bring raw rows to the range that networks expect, one tile at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """An affine map per column (or one for all pixels): (x - shift) * factor."""
+
+    shift: NDArray[np.float64]
+    factor: NDArray[np.float64]
+
+    def __call__(self, rows: NDArray[np.generic]) -> NDArray[np.float64]:
+        """Scale rows in double precision."""
+        scaled = np.subtract(rows, self.shift, dtype=np.float64)
+        scaled *= self.factor
+        return scaled
+
+    def copy(self, data: NDArray[np.generic], tile: int = 65536) -> NDArray[np.float32]:
+        """Return the one scaled single-precision copy that training needs."""
+        scaled = np.empty(data.shape, dtype=np.float32)
+        for start in range(0, len(data), tile):
+            scaled[start : start + tile] = self(data[start : start + tile])
+        return scaled
+
+
+def min_max(data: NDArray[np.generic]) -> Scaling:
+    """Map every column to [0, 1]; a constant column becomes 0.
+
+    Standardising first, as the Deep-SAD code does, changes nothing: the second map undoes the
+    first, and the result is the same up to rounding.
+    """
+    low = data.min(axis=0).astype(np.float64)
+    return Scaling(low, _inverse(data.max(axis=0).astype(np.float64) - low))
+
+
+def standard(data: NDArray[np.generic]) -> Scaling:
+    """Give every column mean 0 and variance 1; a constant column becomes 0."""
+    mean = data.mean(axis=0, dtype=np.float64)
+    return Scaling(mean, _inverse(data.std(axis=0, dtype=np.float64)))
+
+
+def pixels(data: NDArray[np.generic]) -> Scaling:
+    """Map images to [0, 1] with one factor: bytes by 255, others by their own range."""
+    if data.dtype == np.uint8:
+        return Scaling(np.zeros(1), np.full(1, 1 / 255))
+    low, high = float(data.min()), float(data.max())
+    if low >= 0.0 and high <= 1.0:
+        return Scaling(np.zeros(1), np.ones(1))
+    return Scaling(np.full(1, low), _inverse(np.full(1, high - low)))
+
+
+def _inverse(span: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.divide(1.0, span, out=np.ones_like(span), where=span > 0)

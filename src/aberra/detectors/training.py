@@ -1,0 +1,135 @@
+"""The training loops, in the open: one serves every network detector and any number of members.
+
+Notation (shapes): data (n, d); rows (m, k), what each member draws from; weights (n,), one per
+row of the data; x (m, d, B) a batch of each member's own rows; w (m, B) their weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from aberra.detectors.scaling import Scaling
+from aberra.nets.stacked import Adam, Stack
+from aberra.progress import advance
+
+LANES = 16  # batches are multiples of this, so that no vector tail depends on the stack's size
+GATHER = 1 << 22  # numbers gathered at once: several steps' batches, some 16 MB
+
+Objective = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Training data once scaled: the one copy that all rounds share."""
+
+    data: Tensor  # (n, d), float32
+    scaling: Scaling
+    image: tuple[int, int, int] | None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to train."""
+
+    epochs: int
+    batch_size: int
+    learning_rate: float
+    weight_decay: float
+    task: str
+
+
+def squared_error(x: Tensor, x_hat: Tensor) -> Tensor:
+    """Squared distance of each sample to its reconstruction; also the AE's score [IADC-4s]."""
+    return (x - x_hat).square().sum(dim=1)
+
+
+def ae_iadc(error: Tensor, w: Tensor) -> Tensor:
+    """Weighted mean of the squared errors of each member, summed over members [IADC-4].
+
+    With w = 1 this is the plain autoencoder's loss, IADC-3. The members share no parameter, so the
+    gradient of the sum is each member's own gradient.
+    """
+    return (w * error).mean(dim=-1).sum()
+
+
+def batches(
+    data: Tensor,
+    rows: Tensor,
+    weights: Tensor,
+    batch_size: int,
+    generators: Sequence[torch.Generator],
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield one epoch of batches; every member shuffles its own rows, the odd rest is dropped."""
+    size = batch_length(rows.shape[1], batch_size)
+    n_steps = rows.shape[1] // size
+    order = torch.stack([torch.randperm(rows.shape[1], generator=g) for g in generators])
+    shuffled = rows.gather(1, order)[:, : n_steps * size].view(len(rows), n_steps, size)
+    at_once = max(1, GATHER // (len(rows) * size * data.shape[1]))
+    for start in range(0, n_steps, at_once):
+        index = shuffled[:, start : start + at_once].transpose(0, 1)  # (steps, m, B)
+        flat = index.reshape(-1)
+        x = data.index_select(0, flat).view(*index.shape, -1).transpose(2, 3).contiguous()
+        w = weights.index_select(0, flat).view(index.shape)
+        yield from zip(x, w, strict=True)
+
+
+def batch_length(n_rows: int, batch_size: int) -> int:
+    """Return the rows a batch really has: no more than there are, and whole vector lanes."""
+    size = min(batch_size, n_rows)
+    return size - size % LANES if size >= LANES else size
+
+
+def train(
+    stacks: Sequence[Stack],
+    objective: Objective,
+    prepared: Prepared,
+    rows: Tensor,
+    weights: Tensor,
+    generators: Sequence[torch.Generator],
+    schedule: Schedule,
+    extra: Sequence[Tensor] = (),
+) -> list[float]:
+    """Minimise `objective(x, w)` over the stacks' parameters; return the mean loss per epoch."""
+    parameters = [p for stack in stacks for p in stack.parameters()] + list(extra)
+    optimiser = Adam(parameters, schedule.learning_rate, schedule.weight_decay)
+    losses = []
+    for epoch in range(schedule.epochs):
+        total, n_steps = torch.zeros(()), 0
+        for x, w in batches(prepared.data, rows, weights, schedule.batch_size, generators):
+            loss = objective(x, w)
+            loss.backward()
+            optimiser.step()
+            total += loss.detach()
+            n_steps += 1
+        losses.append(float(total) / (n_steps * len(rows)))
+        advance(schedule.task, (epoch + 1) / schedule.epochs, f"loss {losses[-1]:.4g}")
+    return losses
+
+
+def train_autoencoder(
+    encoder: Stack,
+    decoder: Stack,
+    prepared: Prepared,
+    rows: Tensor,
+    weights: Tensor,
+    generators: Sequence[torch.Generator],
+    schedule: Schedule,
+    code: Callable[[Tensor], Tensor] = lambda z: z,
+) -> list[float]:
+    """Train encoder and decoder on the weighted reconstruction error."""
+
+    def objective(x: Tensor, w: Tensor) -> Tensor:
+        return ae_iadc(squared_error(x, torch.sigmoid(decoder(code(encoder(x))))), w)
+
+    return train([encoder, decoder], objective, prepared, rows, weights, generators, schedule)
+
+
+def as_tensors(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> tuple[Tensor, Tensor]:
+    """Bring rows and weights to torch, weights in the precision of training."""
+    return torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(weights).float()

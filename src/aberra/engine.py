@@ -1,0 +1,44 @@
+"""Where work runs: in this process, or spread over any joblib backend.
+
+Members are independent, and a member's arithmetic does not depend on which others share its
+stack, so the result is the same bytes however they are spread (tests/unit/test_engine.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import TypeVar
+
+import joblib
+import numpy as np
+
+from aberra.rng import single_thread
+
+Result = TypeVar("Result")
+
+
+def run_members(
+    work: Callable[[slice], Result], n_members: int, engine: str | None
+) -> list[Result]:
+    """Call `work` on slices of the members: all at once without an engine, else one per worker."""
+    if engine is None:
+        with single_thread():
+            return [work(slice(0, n_members))]
+    with joblib.parallel_config(backend=engine, n_jobs=-1):
+        n_chunks = min(n_members, joblib.effective_n_jobs())
+        edges = np.linspace(0, n_members, n_chunks + 1).astype(int)
+        chunks = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+        # Tensors cannot be mapped read-only into workers, so nothing is mapped.
+        return list(joblib.Parallel(max_nbytes=None)(_single(work, chunk) for chunk in chunks))
+
+
+def _single(
+    work: Callable[[slice], Result], chunk: slice
+) -> tuple[Callable[..., Result], tuple[object, ...], dict[str, object]]:
+    return joblib.delayed(_run_single)(work, chunk)
+
+
+def _run_single(work: Callable[[slice], Result], chunk: slice) -> Result:
+    with single_thread():
+        return work(chunk)

@@ -1,0 +1,17 @@
+"""What can go wrong, named so that callers can tell it apart."""
+
+
+class AberraError(Exception):
+    """Base of every error that Aberra defines."""
+
+
+class DataError(AberraError, ValueError):
+    """The data cannot be used as given; the message says where and what to do."""
+
+
+class CollapseWarning(UserWarning):
+    """A detector gives every training row the same score, so it separates nothing."""
+
+
+class RoundsExhaustedWarning(UserWarning):
+    """IADC used all its rounds before the ranking settled."""

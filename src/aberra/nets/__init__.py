@@ -1,0 +1,1 @@
+"""Networks without losses: m members of one architecture in one tensor program."""

@@ -1,0 +1,84 @@
+"""Randomness and threads: everything that decides whether two runs give the same bytes.
+
+A random state is consumed once per fit, into one integer. Every later draw comes from a stream
+that is named by that integer and a key (round, member), so a run that was interrupted goes on
+with exactly the numbers it would have had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import torch
+
+RandomState = int | np.random.RandomState | None
+
+
+def entropy_of(random_state: RandomState) -> int:
+    """Turn scikit-learn's `random_state` into the one integer that names all streams of a fit."""
+    from sklearn.utils import check_random_state
+
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def stream(entropy: int, *key: int) -> np.random.Generator:
+    """Return the independent NumPy stream that belongs to `entropy` and `key`."""
+    return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+
+
+def draw_seeds(entropy: int, *key: int, n: int) -> list[int]:
+    """Return `n` integers, one per member, from the stream that belongs to `key`."""
+    return [int(seed) for seed in stream(entropy, *key).integers(2**31 - 1, size=n)]
+
+
+def torch_generator(seed: int) -> torch.Generator:
+    """Return a CPU generator of its own; the global one is never touched."""
+    import torch
+
+    return torch.Generator().manual_seed(seed)
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Run torch and the BLAS behind NumPy on one thread inside the block.
+
+    Two reasons. Sums over a changing number of threads change the last bits, and a seed must give
+    the same bytes on every machine. And on networks this small a second thread costs more than it
+    brings: beside a busy core it made a training step a hundred times slower.
+    """
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with _thread_pools().limit(limits=1):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@cache
+def _thread_pools() -> Any:
+    """Find the loaded thread pools once: the search takes longer than a small fit."""
+    import scipy.linalg  # noqa: F401  its BLAS must be loaded to be found
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def seed_estimator(estimator: Any, seed: int) -> None:
+    """Give every `random_state` parameter of a foreign estimator its own drawn integer."""
+    generator = np.random.default_rng(seed)
+    names = sorted(
+        name
+        for name in estimator.get_params(deep=True)
+        if name == "random_state" or name.endswith("__random_state")
+    )
+    if names:
+        estimator.set_params(**{name: int(generator.integers(2**31 - 1)) for name in names})

@@ -1,0 +1,1 @@
+"""Training that survives contaminated data: ADC and IADC."""

@@ -1,0 +1,23 @@
+"""Members that trained in several places, answering as one ensemble."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aberra.detectors.base import Data, Members
+
+
+class Committee:
+    """The members of several stacks, side by side."""
+
+    def __init__(self, parts: Sequence[Members]) -> None:
+        self.parts = list(parts)
+        self.n_members = sum(part.n_members for part in self.parts)
+        self.tile_rows = min(part.tile_rows for part in self.parts)
+
+    def scores(self, tile: Data) -> NDArray[np.float64]:
+        """Return the scores of all members, (m, n)."""
+        return np.concatenate([part.scores(tile) for part in self.parts])

@@ -1,0 +1,257 @@
+"""IADC: an ensemble retrained in rounds, with less and less trust in what looks odd."""
+
+from __future__ import annotations
+
+import logging
+import time
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from aberra.detectors.base import Data, Members, Scorer, checked_weights, member_scores
+from aberra.detectors.foreign import Trainer, as_trainer
+from aberra.engine import run_members
+from aberra.errors import DataError, RoundsExhaustedWarning
+from aberra.progress import advance
+from aberra.rng import RandomState, draw_seeds, entropy_of, single_thread, stream
+from aberra.robust.committee import Committee
+from aberra.robust.history import History, Round, round_from
+from aberra.robust.resampling import Resample, resampled_rows
+
+logger = logging.getLogger(__name__)
+
+
+class Ensemble(Scorer):
+    """What ADC and IADC share: one round of resampled members."""
+
+    detector: Any
+    n_members: int
+    resample: Resample
+    engine: str | None
+    random_state: RandomState
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "detector": [HasMethods("fit"), None],
+        "n_members": [Interval(Integral, 1, None, closed="left")],
+        "resample": ["boolean", StrOptions({"subsample"})],
+        "engine": [str, None],
+        "random_state": ["random_state"],
+    }
+
+    def _trainer(self) -> Trainer:
+        detector = default_detector() if self.detector is None else self.detector
+        return as_trainer(detector, self.image_shape_)
+
+    def _train_round(
+        self,
+        trainer: Trainer,
+        prepared: Any,
+        data: Data,
+        weights: NDArray[np.float64],
+        entropy: int,
+        t: int,
+    ) -> tuple[Members, Round]:
+        """Resample, train all members afresh, score every row with every member."""
+        started = time.perf_counter()
+        rows = resampled_rows(len(data), self.n_members, self.resample, stream(entropy, t, 0))
+        rows = with_weight(rows, weights)
+        seeds = draw_seeds(entropy, t, 1, n=self.n_members)
+
+        def work(part: slice) -> Members:
+            return trainer._train(prepared, rows[part], weights, seeds[part])
+
+        members = Committee(run_members(work, self.n_members, self.engine))
+        with single_thread():
+            scores = member_scores(members, data)
+        return members, round_from(scores, rows, time.perf_counter() - started)
+
+
+def with_weight(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Replace drawn rows of weight zero, which have no part in training, by others drawn."""
+    if weights.all():
+        return rows
+    lines = [line[weights[line] > 0] for line in rows]
+    if min(len(line) for line in lines) == 0:
+        lines = [np.flatnonzero(weights) for _ in rows]
+    return np.stack([np.resize(line, rows.shape[1]) for line in lines])
+
+
+def default_detector() -> Any:
+    """Return the detector that an ensemble uses when none is given."""
+    from aberra.detectors.hybrid import HybridOCSVM
+
+    return HybridOCSVM()
+
+
+class IADC(Ensemble):
+    """Robust ensemble: members train in rounds, with less and less trust in what looks odd.
+
+    In every round each member trains from scratch on resampled rows, with the rows' importance
+    weights in its objective; the mean score of all members then gives the weights of the next
+    round (`aberra.robust.weighting.importance_weights`). Rounds end when the ranking has settled.
+
+    Parameters
+    ----------
+    detector : estimator, optional
+        One of Aberra's detectors, or any outlier detector or pipeline of scikit-learn or PyOD.
+        Without `sample_weight` in its `fit`, rows are kept at random by their weight instead.
+    n_members : int
+        Size of the ensemble.
+    outlier_ratio : float
+        Share r of the ranking that is watched for crossings. Decides when to stop, nothing else.
+    max_rounds : int
+        Rounds at most.
+    resample : bool or "subsample"
+        True: n rows with replacement, new in every round; "subsample": half of the rows without
+        replacement; False: all rows.
+    temperature : float
+        Softness of the weights; small means a hard cut at the median score.
+    patience : int
+        Rounds without a new minimum of the crossings after which training stops.
+    engine : str, optional
+        Name of a joblib backend ("loky", "threading", ...) that spreads members over workers.
+        None trains in this process. The result is the same bytes either way.
+    warm_start : bool
+        Go on from the rounds of the last fit instead of starting again.
+    random_state : int, RandomState or None
+        Seeds everything; the global generators are left alone.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n,)
+        Final trust in each training row, in [0, 1].
+    history_ : History
+        Scores, weights, crossings and time of every round, the round kept, why it stopped.
+    threshold_, contamination_ : float
+        Label-free threshold on the score, and the share of training rows above it.
+    n_features_in_ : int
+        Number of columns (pixels times channels for images).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aberra import IADC, OCSVM
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> X[:20] += 6
+    >>> model = IADC(OCSVM(), random_state=0).fit(X)
+    >>> bool(model.weights_[:20].max() < model.weights_[20:].min())
+    True
+    """
+
+    history_: History
+    weights_: NDArray[np.float64]
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **Ensemble._parameter_constraints,
+        "outlier_ratio": [Interval(Real, 0, 1, closed="neither")],
+        "max_rounds": [Interval(Integral, 1, None, closed="left")],
+        "temperature": [Interval(Real, 0, None, closed="neither")],
+        "patience": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        detector: Any = None,
+        n_members: int = 5,
+        outlier_ratio: float = 0.5,
+        max_rounds: int = 30,
+        resample: Resample = True,
+        temperature: float = 0.5,
+        *,
+        patience: int = 3,
+        engine: str | None = None,
+        warm_start: bool = False,
+        random_state: RandomState = None,
+    ) -> None:
+        self.detector = detector
+        self.n_members = n_members
+        self.outlier_ratio = outlier_ratio
+        self.max_rounds = max_rounds
+        self.resample = resample
+        self.temperature = temperature
+        self.patience = patience
+        self.engine = engine
+        self.warm_start = warm_start
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
+        """Train the ensemble and the trust in each row together [IADC-A1].
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features) or (n, channels, height, width)
+            Training rows; they may be contaminated.
+        y : ignored
+            Present for scikit-learn's conventions.
+        sample_weight : array-like of shape (n,), optional
+            Trust from elsewhere; multiplies the learnt weights.
+
+        Returns
+        -------
+        self : IADC
+            Interrupting (Ctrl-C) after the first round leaves a model fitted on the finished
+            rounds; with `warm_start=True` another `fit` goes on from there.
+        """
+        self._validate_params()
+        data = self._validate(X, reset=True)
+        prior = checked_weights(sample_weight, data)
+        history = self._begin(len(data))
+        trainer = self._trainer()
+        prepared = trainer._prepare(data)
+        w = history.next_weights(len(data))  # A1.1
+        while history.goes_on(self.max_rounds):  # A1.2, A1.21
+            try:
+                members, line = self._train_round(  # A1.3 to A1.19
+                    trainer, prepared, data, w * prior, self._entropy, len(history)
+                )
+            except KeyboardInterrupt:
+                if len(history) == 0:
+                    raise
+                history.reason = "interrupted"
+                logger.warning("interrupted: keeping the %d finished rounds", len(history))
+                break
+            history.append(line)
+            w = history.next_weights(len(data))  # A1.20
+            if history.kept == len(history) - 1:
+                self.members_ = members
+            advance("rounds", len(history) / self.max_rounds, history.note())
+        return self._finish(data)
+
+    def _begin(self, n: int) -> History:
+        """Start a history, or go on with the last one."""
+        if self.warm_start and hasattr(self, "history_"):
+            if self.history_.n_rows != n:
+                raise DataError(
+                    f"warm_start goes on with the {self.history_.n_rows} rows of the last fit, "
+                    f"but got {n}. Pass the same rows, or set warm_start=False."
+                )
+            self.history_.reason = ""
+            self.history_.patience = self.patience
+            return self.history_
+        self._entropy = entropy_of(self.random_state)
+        self.history_ = History(self.outlier_ratio, self.patience, self.temperature)
+        return self.history_
+
+    def _finish(self, data: Data) -> Self:
+        history = self.history_
+        advance("rounds", 1.0)
+        if not history.reason:
+            history.reason = "settled" if history.settled() else "max_rounds"
+        if history.reason == "max_rounds" and self.max_rounds > 1:
+            warnings.warn(
+                f"The ranking had not settled after max_rounds={self.max_rounds} rounds "
+                f"(crossings {history.crossings()[-3:]}). Raise max_rounds, or take the scores "
+                "as they are: history_ shows how they moved.",
+                RoundsExhaustedWarning,
+                stacklevel=3,
+            )
+        kept = history[history.kept]
+        self.weights_ = history.weights(history.kept)
+        self._warn_if_constant(kept.scores, data)
+        self._set_threshold(kept.scores)
+        return self

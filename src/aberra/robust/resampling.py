@@ -1,0 +1,26 @@
+"""Which rows each member of the ensemble trains on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Resample = bool | Literal["subsample"]
+
+
+def resampled_rows(
+    n: int, n_members: int, resample: Resample, generator: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw one line of rows per member [IADC-A1.3].
+
+    True: n rows with replacement (bootstrap), drawn uniformly, because the weights already act in
+    the objective. "subsample": half of the rows without replacement. False: all rows.
+    """
+    if resample is False:
+        return np.tile(np.arange(n), (n_members, 1))
+    if resample == "subsample":
+        half = max(1, n // 2)
+        return np.stack([np.sort(generator.permutation(n)[:half]) for _ in range(n_members)])
+    return generator.integers(n, size=(n_members, n))
