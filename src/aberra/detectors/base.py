@@ -76,6 +76,11 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         check_is_fitted(self, "members_")
         return self._mean_score(self._validate(X, reset=False))
 
+    @property
+    def offset_(self) -> float:
+        """Minus `threshold_`: scikit-learn's name for it, in the sign of `score_samples`."""
+        return -self.threshold_
+
     def score_samples(self, X: ArrayLike) -> Scores:
         """Return minus `anomaly_score`, scikit-learn's sign (high = normal)."""
         return -self.anomaly_score(X)
@@ -95,18 +100,20 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened."""
-        shape = np.shape(X) if not hasattr(X, "columns") else (0, 0)
+        shape = tuple(getattr(X, "shape", ()))
         image = (shape[1], shape[2], shape[3]) if len(shape) == 4 else None
         if not reset and image != self.image_shape_:
             if self.image_shape_ is not None:
                 raise DataError(
                     f"This model was fitted on images of shape {self.image_shape_} "
-                    f"(channels, height, width), but got data of shape {tuple(shape)}."
+                    f"(channels, height, width), but got data of shape {shape}."
                 )
             if image is not None:
                 raise DataError("This model was fitted on a table, but got images (4 dimensions).")
         rows = np.reshape(np.asarray(X), (shape[0], -1)) if image is not None else X
-        data = validate_data(self, rows, reset=reset, dtype="numeric", ensure_min_samples=1)
+        data = validate_data(
+            self, rows, reset=reset, dtype="numeric", ensure_min_samples=2 if reset else 1
+        )
         if reset:
             self.image_shape_ = image
         return np.asarray(data)
@@ -157,7 +164,7 @@ class Detector(Scorer):
         rows = np.flatnonzero(weights)[None]
         with single_thread():
             prepared = self._prepare(data)
-            self.members_ = self._train(prepared, rows, weights, draw_seeds(entropy, 0, n=1))
+            self.members_ = self._train(prepared, rows, weights[None], draw_seeds(entropy, 0, n=1))
         scores = self._mean_score(data)
         self._warn_if_constant(scores, data)
         self._set_threshold(scores)
@@ -171,7 +178,7 @@ class Detector(Scorer):
     def _train(
         self, prepared: Any, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
     ) -> Members:
-        """Train one member for each line of `rows`, with one weight per row of the data."""
+        """Train one member for each line of `rows`, with its line of `weights` (m, n)."""
 
 
 def checked_weights(sample_weight: ArrayLike | None, data: Data) -> NDArray[np.float64]:

@@ -52,9 +52,8 @@ class ForeignTrainer:
     """Trains copies of a foreign detector, one per member.
 
     Weights go to `fit(sample_weight=...)` where the detector takes them. Where it does not, each
-    drawn row is kept with probability weight / largest weight, so that the same rows have the same
-    share of what the member sees. Rows are dropped rather than drawn again, because a detector
-    that looks at neighbours would take a repeated row for a close one.
+    drawn row is kept, once, with probability weight / largest weight. A row is never repeated,
+    because a detector that looks at neighbours would take its copy for a close one.
     """
 
     def __init__(self, detector: Any) -> None:
@@ -67,8 +66,8 @@ class ForeignTrainer:
     def _train(self, prepared: Data, rows: Rows, weights: Array, seeds: Sequence[int]) -> Members:
         return ForeignMembers(
             [
-                self._fit_member(prepared, drawn, weights, seed)
-                for drawn, seed in zip(rows, seeds, strict=True)
+                self._fit_member(prepared, drawn, w, seed)
+                for drawn, w, seed in zip(rows, weights, seeds, strict=True)
             ]
         )
 
@@ -84,7 +83,8 @@ class ForeignTrainer:
 def thinned(
     drawn: NDArray[np.int64], weights: Array, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Keep each drawn row with a probability proportional to its weight."""
+    """Keep each distinct drawn row with a probability proportional to its weight."""
+    drawn = np.unique(drawn)
     chance = weights[drawn] / weights[drawn].max()
     kept = drawn[generator.random(len(drawn)) < chance]
     if len(kept) < FEWEST_ROWS:

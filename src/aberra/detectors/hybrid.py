@@ -13,14 +13,14 @@ from torch import Tensor
 from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.ocsvm import KernelExpansion, OneClassKeywords, Solver
-from aberra.detectors.scaling import Scaling
+from aberra.detectors.scaling import Scaling, standard
 from aberra.detectors.training import Prepared, as_tensors, train_autoencoder
 from aberra.nets.stacked import Frozen
 from aberra.rng import RandomState, torch_generator
 
 
 class HybridOCSVM(OneClassKeywords, NetworkDetector):
-    """One-class SVM on the code of an autoencoder; both take the weights.
+    """One-class SVM on the standardised code of an autoencoder; both take the weights.
 
     Parameters
     ----------
@@ -98,11 +98,12 @@ class HybridOCSVM(OneClassKeywords, NetworkDetector):
         )
         frozen = encoder.freeze()
         codes = encode(frozen, prepared.data)
+        scalings = [standard(code[drawn]) for code, drawn in zip(codes, rows, strict=True)]
         machines = [
-            self._one_class(code, drawn, weights, seed)
-            for code, drawn, seed in zip(codes, rows, seeds, strict=True)
+            self._one_class(scalings[j](codes[j]), rows[j], weights[j], seeds[j])
+            for j in range(len(seeds))
         ]
-        return CodeExpansions(prepared.scaling, frozen, machines)
+        return CodeExpansions(prepared.scaling, frozen, scalings, machines)
 
 
 def encode(encoder: Frozen, data: Tensor) -> NDArray[np.float64]:
@@ -115,13 +116,18 @@ def encode(encoder: Frozen, data: Tensor) -> NDArray[np.float64]:
 
 
 class CodeExpansions:
-    """Trained hybrid members: an encoder and a one-class machine each."""
+    """Trained hybrid members: an encoder, its code's scale and a one-class machine each."""
 
     def __init__(
-        self, scaling: Scaling, encoder: Frozen, machines: Sequence[KernelExpansion]
+        self,
+        scaling: Scaling,
+        encoder: Frozen,
+        code_scalings: Sequence[Scaling],
+        machines: Sequence[KernelExpansion],
     ) -> None:
         self.scaling = scaling
         self.encoder = encoder
+        self.code_scalings = list(code_scalings)
         self.machines = list(machines)
         self.n_members = len(self.machines)
         self.tile_rows = tile_rows(scaling)
@@ -129,5 +135,5 @@ class CodeExpansions:
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) signed distances, positive outside."""
         codes = self.encoder(tile_to_tensor(tile, self.scaling)).transpose(1, 2).numpy()
-        pairs = zip(self.machines, codes, strict=True)
-        return np.stack([machine.score(np.ascontiguousarray(code)) for machine, code in pairs])
+        parts = zip(self.machines, self.code_scalings, codes, strict=True)
+        return np.stack([machine.score(scale(code)) for machine, scale, code in parts])

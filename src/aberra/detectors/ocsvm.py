@@ -76,7 +76,9 @@ def ocsvm_iadc(x: Array, w: Array, nu: float, gamma: float) -> KernelExpansion:
     positive = w > 0
     x, w = x[positive], w[positive]
     # libsvm wants weights of about 1: its tolerance is absolute.
-    machine = OneClassSVM(nu=nu, gamma=gamma, cache_size=500).fit(x, sample_weight=w / w.mean())
+    machine = OneClassSVM(nu=nu, gamma=gamma, cache_size=500)
+    machine.random_state = 0  # not a keyword there; None would draw from the global generator
+    machine.fit(x, sample_weight=w / w.mean())
     total = machine.dual_coef_.sum()
     return KernelExpansion(
         machine.support_vectors_,
@@ -290,7 +292,7 @@ class OCSVM(OneClassKeywords, Detector):
     ) -> Members:
         x, scaling = prepared
         machines = [
-            self._one_class(x, drawn, weights, seed)
-            for drawn, seed in zip(rows, seeds, strict=True)
+            self._one_class(x, drawn, w, seed)
+            for drawn, w, seed in zip(rows, weights, seeds, strict=True)
         ]
         return Expansions(scaling, machines)

@@ -1,7 +1,7 @@
 """The training loops, in the open: one serves every network detector and any number of members.
 
-Notation (shapes): data (n, d); rows (m, k), what each member draws from; weights (n,), one per
-row of the data; x (m, d, B) a batch of each member's own rows; w (m, B) their weights.
+Notation (shapes): data (n, d); rows (m, k), what each member draws from; weights (m, n), each
+member's own; x (m, d, B) a batch of each member's own rows; w (m, B) their weights.
 """
 
 from __future__ import annotations
@@ -70,13 +70,13 @@ def batches(
     n_steps = rows.shape[1] // size
     order = torch.stack([torch.randperm(rows.shape[1], generator=g) for g in generators])
     shuffled = rows.gather(1, order)[:, : n_steps * size].view(len(rows), n_steps, size)
+    w = weights.gather(1, shuffled.flatten(1)).view(shuffled.shape).transpose(0, 1).contiguous()
     at_once = max(1, GATHER // (len(rows) * size * data.shape[1]))
     for start in range(0, n_steps, at_once):
         index = shuffled[:, start : start + at_once].transpose(0, 1)  # (steps, m, B)
         flat = index.reshape(-1)
         x = data.index_select(0, flat).view(*index.shape, -1).transpose(2, 3).contiguous()
-        w = weights.index_select(0, flat).view(index.shape)
-        yield from zip(x, w, strict=True)
+        yield from zip(x, w[start : start + at_once], strict=True)
 
 
 def batch_length(n_rows: int, batch_size: int) -> int:
@@ -132,4 +132,5 @@ def train_autoencoder(
 
 def as_tensors(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> tuple[Tensor, Tensor]:
     """Bring rows and weights to torch, weights in the precision of training."""
-    return torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(weights).float()
+    single = np.ascontiguousarray(weights, dtype=np.float32)
+    return torch.from_numpy(np.ascontiguousarray(rows)), torch.from_numpy(single)

@@ -126,8 +126,8 @@ def settled(h: Sequence[int], patience: int) -> bool:
 
 
 def kept_round(h: Sequence[int]) -> int:
-    """Return the index of the round to keep: the latest one."""
-    return len(h)
+    """Return the index of the round to keep: the one with the fewest crossings, h_1 aside."""
+    return int(np.argmin(h)) + 1 if len(h) else 0
 
 
 def round_from(

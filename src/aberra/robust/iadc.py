@@ -61,8 +61,10 @@ class Ensemble(Scorer):
         rows = with_weight(rows, weights)
         seeds = draw_seeds(entropy, t, 1, n=self.n_members)
 
+        own = np.broadcast_to(weights, (self.n_members, len(data)))
+
         def work(part: slice) -> Members:
-            return trainer._train(prepared, rows[part], weights, seeds[part])
+            return trainer._train(prepared, rows[part], own[part], seeds[part])
 
         members = Committee(run_members(work, self.n_members, self.engine))
         with single_thread():
@@ -163,7 +165,7 @@ class IADC(Ensemble):
         resample: Resample = True,
         temperature: float = 0.5,
         *,
-        patience: int = 3,
+        patience: int = 2,
         engine: str | None = None,
         warm_start: bool = False,
         random_state: RandomState = None,

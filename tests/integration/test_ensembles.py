@@ -1,0 +1,202 @@
+"""ADC and IADC as a user meets them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.metrics import roc_auc_score
+
+import aberra.robust.iadc as iadc_module
+from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
+from aberra.errors import CollapseWarning, DataError, RoundsExhaustedWarning
+from aberra.robust.weighting import importance_weights
+
+SHORT = {"hidden": (8, 3)}
+NETWORKS = [
+    AutoEncoder(epochs=10, **SHORT),
+    DeepSVDD(epochs=10, pretrain_epochs=10, **SHORT),
+    HybridOCSVM(pretrain_epochs=10, **SHORT),
+    RSRAE(epochs=10, **SHORT),
+    DAGPR(pretrain_epochs=10, **SHORT),
+]
+DETECTORS = [OCSVM(), OCSVM(solver="nystroem", n_landmarks=32), *NETWORKS]
+
+
+def fitted(detector, X, **keywords):
+    settings = {"n_members": 3, "max_rounds": 3, "random_state": 0} | keywords
+    return IADC(clone(detector), **settings).fit(X)
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=str)
+def test_same_seed_same_bytes_on_any_engine(detector, dirty_blob):
+    X, _ = dirty_blob
+    here = fitted(detector, X)
+    for engine in (None, "threading", "loky"):
+        there = fitted(detector, X, engine=engine)
+        assert there.anomaly_score(X).tobytes() == here.anomaly_score(X).tobytes()
+        assert there.weights_.tobytes() == here.weights_.tobytes()
+
+
+def test_same_seed_same_bytes_on_any_number_of_threads(dirty_blob):
+    import torch
+
+    X, _ = dirty_blob
+    scores = []
+    for n_threads in (1, 2, 3):
+        before = torch.get_num_threads()
+        torch.set_num_threads(n_threads)
+        try:
+            scores.append(fitted(NETWORKS[1], X).anomaly_score(X).tobytes())
+            assert torch.get_num_threads() == n_threads
+        finally:
+            torch.set_num_threads(before)
+    assert len(set(scores)) == 1
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=str)
+def test_fit_leaves_the_global_generators_alone(detector, dirty_blob):
+    import random
+
+    import torch
+
+    np.random.seed(1)
+    torch.manual_seed(1)
+    random.seed(1)
+    before = (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist(), random.getstate())
+    detector = clone(detector).set_params(random_state=3)
+    first = detector.fit(dirty_blob[0]).anomaly_score(dirty_blob[0])
+    after = (np.random.get_state()[1].tolist(), torch.get_rng_state().tolist(), random.getstate())
+    assert before == after
+    np.testing.assert_array_equal(first, detector.fit(dirty_blob[0]).anomaly_score(dirty_blob[0]))
+
+
+def test_weights_follow_from_the_kept_round(dirty_blob):
+    X, y = dirty_blob
+    model = fitted(OCSVM(), X, max_rounds=10)
+    kept = model.history_[model.history_.kept]
+    np.testing.assert_array_equal(model.weights_, importance_weights(kept.scores))
+    np.testing.assert_allclose(model.anomaly_score(X), kept.scores)
+    assert roc_auc_score(y, kept.scores) > 0.99
+
+
+def test_adc_is_the_first_round_of_iadc(dirty_blob):
+    X, _ = dirty_blob
+    adc = ADC(OCSVM(), n_members=3, random_state=0).fit(X)
+    iadc = fitted(OCSVM(), X)
+    np.testing.assert_array_equal(adc.round_.scores, iadc.history_[0].scores)
+
+
+def test_in_bag_and_out_of_bag_average_to_the_score(dirty_blob):
+    X, _ = dirty_blob
+    line = ADC(OCSVM(), n_members=4, random_state=0).fit(X).round_
+    both = ~np.isnan(line.in_bag) & ~np.isnan(line.out_of_bag)
+    assert both.any()
+    low = np.fmin(line.in_bag, line.out_of_bag)
+    high = np.fmax(line.in_bag, line.out_of_bag)
+    assert ((line.scores >= low - 1e-12) & (line.scores <= high + 1e-12)).all()
+    assert np.isnan(ADC(OCSVM(), resample=False).fit(X).round_.out_of_bag).all()
+
+
+def test_user_weights_multiply_the_learnt_ones(dirty_blob):
+    X, y = dirty_blob
+    # Rows of weight zero have no part: the same model comes out whatever they hold.
+    weight = np.where(y == 1, 0.0, 1.0)
+    other = np.where(y[:, None] == 1, X + 1.0, X)
+    for detector in (OCSVM(gamma=1.0),):
+        with_odd = fitted(detector, X, resample=False)
+        one = IADC(detector, n_members=2, max_rounds=1, resample=False, random_state=0)
+        first = one.fit(X, sample_weight=weight).anomaly_score(X[y == 0])
+        assert not np.allclose(first, with_odd.anomaly_score(X[y == 0]))
+        two = clone(one).fit(np.clip(other, X.min(0), X.max(0)), sample_weight=weight)
+        np.testing.assert_allclose(first, two.anomaly_score(X[y == 0]), atol=1e-9)
+
+
+def test_interrupt_keeps_finished_rounds_and_warm_start_goes_on(dirty_blob, monkeypatch):
+    X, _ = dirty_blob
+    whole = fitted(OCSVM(), X, max_rounds=6, patience=9)
+    original = iadc_module.run_members
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(iadc_module, "run_members", interrupted)
+    model = IADC(OCSVM(), 3, max_rounds=6, patience=9, warm_start=True, random_state=0).fit(X)
+    assert model.history_.reason == "interrupted"
+    assert len(model.history_) == 3
+    assert model.anomaly_score(X).shape == (220,)
+    model.fit(X)
+    assert len(model.history_) == 6
+    np.testing.assert_array_equal(model.history_[5].scores, whole.history_[5].scores)
+    np.testing.assert_array_equal(model.weights_, whole.weights_)
+
+
+def test_interrupt_in_the_first_round_is_passed_on(dirty_blob, monkeypatch):
+    def interrupted(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(iadc_module, "run_members", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        IADC(OCSVM()).fit(dirty_blob[0])
+
+
+def test_warm_start_refuses_other_rows(dirty_blob):
+    model = fitted(OCSVM(), dirty_blob[0], warm_start=True)
+    with pytest.raises(DataError, match="220 rows of the last fit"):
+        model.fit(dirty_blob[0][:100])
+
+
+def test_history_says_why_it_stopped(dirty_blob):
+    X, _ = dirty_blob
+    assert fitted(OCSVM(), X, max_rounds=30).history_.reason == "settled"
+    with pytest.warns(RoundsExhaustedWarning, match="max_rounds=2"):
+        model = fitted(NETWORKS[1], X, max_rounds=2)
+    assert model.history_.reason == "max_rounds"
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=str)
+def test_score_does_not_depend_on_the_other_rows(detector, dirty_blob):
+    X, _ = dirty_blob
+    model = clone(detector).set_params(random_state=0).fit(X)
+    together = model.anomaly_score(X)
+    alone = np.concatenate([model.anomaly_score(row[None]) for row in X[:30]])
+    np.testing.assert_array_equal(alone, together[:30])
+
+
+def test_data_frames_keep_their_columns(dirty_blob):
+    frame = pd.DataFrame(dirty_blob[0], columns=list("abcde"))
+    model = fitted(OCSVM(), frame)
+    assert list(model.feature_names_in_) == list("abcde")
+    with pytest.raises(ValueError, match="feature names"):
+        model.anomaly_score(frame[list("edcba")])
+
+
+def test_deep_svdd_learns_and_does_not_collapse(dirty_blob):
+    X, _ = dirty_blob
+    model = DeepSVDD(epochs=30, pretrain_epochs=20, random_state=0, **SHORT).fit(X)
+    assert model.losses_[-1] < 0.5 * model.losses_[0]
+    assert np.ptp(model.anomaly_score(X)) > 1e-6
+    assert (model.members_.centre.abs() >= 0.1 - 1e-9).all()
+
+
+def test_collapse_is_not_silent(dirty_blob, monkeypatch):
+    import aberra.detectors.deep_svdd as module
+
+    # Zero weights map every row to zero: the collapsed solution that the warning is about.
+    def collapse(stacks, *arguments, **keywords):
+        import torch
+
+        with torch.no_grad():
+            for stack in stacks:
+                stack.flat.zero_()
+        return [0.0]
+
+    monkeypatch.setattr(module, "train", collapse)
+    with pytest.warns(CollapseWarning, match="collapsed to a constant map"):
+        DeepSVDD(epochs=1, pretrain_epochs=1, random_state=0).fit(dirty_blob[0])

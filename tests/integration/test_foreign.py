@@ -1,0 +1,91 @@
+"""Other people's detectors as members: scikit-learn's, pipelines, PyOD's."""
+
+import numpy as np
+import pytest
+from sklearn.covariance import EllipticEnvelope
+from sklearn.ensemble import IsolationForest
+from sklearn.metrics import roc_auc_score
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import OneClassSVM
+
+from aberra import ADC, IADC
+from aberra.detectors.foreign import ForeignTrainer, thinned
+from aberra.errors import DataError
+
+SCIKIT_LEARN = [
+    IsolationForest(n_estimators=20),
+    LocalOutlierFactor(novelty=True),
+    EllipticEnvelope(),
+    OneClassSVM(),
+    make_pipeline(StandardScaler(), LocalOutlierFactor(n_neighbors=30, novelty=True)),
+    make_pipeline(StandardScaler(), IsolationForest(n_estimators=20)),
+]
+
+PYOD = {
+    "abod": "ABOD",
+    "cblof": "CBLOF",
+    "copod": "COPOD",
+    "ecod": "ECOD",
+    "gmm": "GMM",
+    "hbos": "HBOS",
+    "iforest": "IForest",
+    "inne": "INNE",
+    "kde": "KDE",
+    "knn": "KNN",
+    "loda": "LODA",
+    "lof": "LOF",
+    "mcd": "MCD",
+    "ocsvm": "OCSVM",
+    "pca": "PCA",
+    "sampling": "Sampling",
+}
+
+
+def check_finds_the_odd_rows(detector, dirty_blob):
+    X, y = dirty_blob
+    model = IADC(detector, n_members=3, max_rounds=3, random_state=0).fit(X)
+    assert roc_auc_score(y, model.anomaly_score(X)) > 0.9
+    assert model.weights_[y == 1].mean() < model.weights_[y == 0].mean()
+    again = IADC(detector, n_members=3, max_rounds=3, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.weights_, again.weights_)
+
+
+@pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
+@pytest.mark.parametrize("detector", SCIKIT_LEARN, ids=str)
+def test_scikit_learn_detectors(detector, dirty_blob):
+    check_finds_the_odd_rows(detector, dirty_blob)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyOD's own
+@pytest.mark.parametrize("module", PYOD)
+def test_pyod_detectors(module, dirty_blob):
+    models = pytest.importorskip(f"pyod.models.{module}")
+    check_finds_the_odd_rows(getattr(models, PYOD[module])(), dirty_blob)
+
+
+def test_sample_weight_goes_to_those_who_take_it():
+    assert ForeignTrainer(OneClassSVM()).weight_argument == "sample_weight"
+    assert ForeignTrainer(LocalOutlierFactor(novelty=True)).weight_argument is None
+    pipeline = make_pipeline(StandardScaler(), OneClassSVM())
+    assert ForeignTrainer(pipeline).weight_argument == "oneclasssvm__sample_weight"
+
+
+def test_thinning_keeps_rows_by_their_weight():
+    weights = np.repeat([1.0, 0.25, 0.0], 4000)
+    kept = thinned(np.arange(12000), weights, np.random.default_rng(0))
+    counts = np.bincount(kept // 4000, minlength=3)
+    assert counts[0] == 4000
+    assert abs(counts[1] - 1000) < 120
+    assert counts[2] == 0
+
+
+def test_detector_that_cannot_score_new_rows_says_what_to_do(dirty_blob):
+    with pytest.raises(TypeError, match="novelty=True"):
+        ADC(LocalOutlierFactor()).fit(dirty_blob[0])
+
+
+def test_images_are_refused_by_detectors_for_tables():
+    with pytest.raises(DataError, match="flatten"):
+        ADC(IsolationForest()).fit(np.zeros((4, 1, 8, 8)))

@@ -1,0 +1,56 @@
+"""Gaussian process regression against its textbook form."""
+
+import numpy as np
+
+from aberra.detectors.dagpr import (
+    first_labels,
+    gp_kernel,
+    gp_regression,
+    refined_labels,
+    sparse_gp_regression,
+)
+
+
+def sphere(n, seed=0):
+    z = np.random.default_rng(seed).normal(size=(n, 4))
+    return z / np.linalg.norm(z, axis=1, keepdims=True)
+
+
+def test_regression_is_the_predictive_mean():
+    z, new = sphere(40), sphere(9, seed=1)
+    y = (z[:, 0] > 0).astype(float)
+    expected = gp_kernel(new, z) @ np.linalg.inv(gp_kernel(z, z) + np.eye(40)) @ y
+    np.testing.assert_allclose(gp_regression(z, y).mean(new), expected, rtol=1e-10)
+
+
+def test_kernel_is_gaussian_plus_linear_plus_one():
+    a, b = sphere(3), sphere(2, seed=5)
+    for i in range(3):
+        for j in range(2):
+            square = ((a[i] - b[j]) ** 2).sum()
+            expected = np.exp(-square / (2 * 0.3**2)) + a[i] @ b[j] + 1
+            np.testing.assert_allclose(gp_kernel(a, b)[i, j], expected)
+
+
+def test_sparse_regression_on_all_rows_is_the_exact_one():
+    z = sphere(60)
+    y = (z[:, 1] > 0.3).astype(float)
+    exact = gp_regression(z, y).mean(z)
+    sparse = sparse_gp_regression(z, y, 60, np.random.default_rng(0)).mean(z)
+    np.testing.assert_allclose(sparse, exact, atol=1e-4)
+
+
+def test_labels_take_the_stated_shares():
+    generator = np.random.default_rng(0)
+    mu = generator.normal(size=1000)
+    rows, y = refined_labels(mu, generator)
+    assert (y == 0).sum() == 160
+    assert (y == 1).sum() == 50
+    assert mu[rows[y == 0]].max() <= np.quantile(mu, 0.2)
+    assert mu[rows[y == 1]].min() >= np.quantile(mu, 0.94)
+    features = generator.normal(size=(1000, 3))
+    rows, y = first_labels(features, generator)
+    distance = np.linalg.norm(features - features.mean(axis=0), axis=1)
+    assert (y == 0).sum() == 120
+    assert (y == 1).sum() == 55
+    assert distance[rows[y == 0]].max() < distance[rows[y == 1]].min()

@@ -1,0 +1,94 @@
+"""The shape of the package: imports point one way, equations have one home, imports stay light."""
+
+import ast
+import importlib.util
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "aberra"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+# A module imports only from lower layers, or from its own folder.
+LAYERS = {
+    "errors": 0,
+    "rng": 0,
+    "progress": 0,
+    "metrics": 1,
+    "thresholds": 1,
+    "engine": 1,
+    "data": 1,
+    "nets": 1,
+    "detectors": 2,
+    "robust": 3,
+    "plots": 4,
+    "demo": 5,
+    "cli": 6,
+}
+
+
+def imports_of(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("aberra"):
+            names = [node.module] if node.module != "aberra" else []
+            if node.module == "aberra":
+                names = [f"aberra.{alias.name}" for alias in node.names]
+            yield from names
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_to_lower_layers(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    if parts == ("__init__",):
+        return  # the public names, resolved when used
+    here = LAYERS[parts[0]]
+    for name in imports_of(path):
+        there = name.split(".")[1]
+        if there in LAYERS and there != parts[0]:
+            assert LAYERS[there] < here, f"{parts[0]} imports {name}"
+
+
+def test_import_of_the_package_loads_nothing_heavy():
+    code = (
+        "import sys, aberra; "
+        "print([m for m in ('torch', 'sklearn', 'scipy', 'pandas', 'matplotlib', 'numpy') "
+        "if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_every_public_name_resolves_and_is_documented():
+    import aberra
+
+    for name in aberra.__all__:
+        assert "Examples" in (getattr(aberra, name).__doc__ or ""), name
+    assert set(aberra.__all__) <= set(dir(aberra))
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = aberra.nonsense
+
+
+@pytest.fixture(scope="module")
+def equations():
+    spec = importlib.util.spec_from_file_location("equations", ROOT / "docs" / "equations.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_equations_file_is_up_to_date(equations):
+    expected = equations.table(PACKAGE, ROOT / "tests")
+    assert (ROOT / "EQUATIONS.md").read_text() == expected, "run python docs/equations.py"
+
+
+def test_every_equation_has_one_home(equations):
+    found = defaultdict(list)
+    for tag, where in equations.homes(PACKAGE):
+        found[tag].append(where)
+    assert {tag: where for tag, where in found.items() if len(where) > 1} == {}
+    assert found.keys() | equations.ABSENT.keys() == equations.EQUATIONS.keys()
+    assert found.keys().isdisjoint(equations.ABSENT)

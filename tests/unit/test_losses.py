@@ -1,0 +1,73 @@
+"""The weighted objectives against their definitions, written out with loops."""
+
+import numpy as np
+import torch
+
+from aberra.detectors.deep_svdd import dsvdd_iadc
+from aberra.detectors.rsrae import rsrae_iadc
+from aberra.detectors.training import ae_iadc, batch_length, batches, squared_error
+from aberra.rng import torch_generator
+
+M, D, B = 3, 4, 5
+torch_rand = torch.Generator().manual_seed(0)
+
+
+def rand(*shape):
+    return torch.rand(*shape, generator=torch_rand, dtype=torch.float64)
+
+
+def test_iadc_4_is_the_weighted_mean_of_squared_errors():
+    x, x_hat, w = rand(M, D, B), rand(M, D, B), rand(M, B)
+    expected = sum(
+        w[j, i] * ((x[j, :, i] - x_hat[j, :, i]) ** 2).sum() / B for j in range(M) for i in range(B)
+    )
+    torch.testing.assert_close(ae_iadc(squared_error(x, x_hat), w), expected)
+
+
+def test_iadc_3_is_iadc_4_with_unit_weights():
+    x, x_hat = rand(1, D, B), rand(1, D, B)
+    plain = ((x - x_hat) ** 2).sum() / B
+    torch.testing.assert_close(ae_iadc(squared_error(x, x_hat), torch.ones(1, B)), plain)
+
+
+def test_iadc_6_is_the_weighted_mean_distance_to_the_centre():
+    z, c, w = rand(M, D, B), rand(M, D, 1), rand(M, B)
+    expected = sum(
+        w[j, i] * ((z[j, :, i] - c[j, :, 0]) ** 2).sum() / B for j in range(M) for i in range(B)
+    )
+    torch.testing.assert_close(dsvdd_iadc(z, c, w), expected)
+
+
+def test_iadc_8_weighs_the_first_two_terms_only():
+    x, x_hat, w = rand(M, D, B), rand(M, D, B), rand(M, B)
+    z, A = rand(M, 6, B), rand(M, 2, 6)
+    A, z = A.float(), z.float()
+    error, w = squared_error(x, x_hat).float(), w.float()
+    expected = 0.0
+    for j in range(M):
+        for i in range(B):
+            residual = z[j, :, i] - A[j].T @ A[j] @ z[j, :, i]
+            expected += w[j, i] * (error[j, i].sqrt() + 0.3 * residual.norm()) / B
+        expected += 0.7 * ((A[j] @ A[j].T - torch.eye(2)) ** 2).sum()
+    torch.testing.assert_close(rsrae_iadc(error, z, A, w, 0.3, 0.7), expected)
+
+
+def test_batches_visit_each_drawn_row_at_most_once_per_epoch():
+    data = torch.arange(50, dtype=torch.float32)[:, None].expand(50, 2)
+    rows = torch.stack([torch.arange(50), torch.arange(50).flip(0)])
+    weights = torch.arange(50, dtype=torch.float32).expand(2, 50)
+    steps = list(batches(data, rows, weights, 16, [torch_generator(0), torch_generator(1)]))
+    assert len(steps) == 3
+    for x, w in steps:
+        assert x.shape == (2, 2, 16)
+        torch.testing.assert_close(x[:, 0], w)  # the weight follows its row
+    for j in range(2):
+        seen = torch.cat([w[j] for _, w in steps])
+        assert len(seen.unique()) == 48
+
+
+def test_batch_length_never_exceeds_the_rows():
+    assert batch_length(1000, 128) == 128
+    assert batch_length(100, 128) == 96
+    assert batch_length(5, 128) == 5
+    assert np.all([batch_length(n, 128) >= 1 for n in range(1, 300)])

@@ -1,0 +1,32 @@
+"""Measures against closed forms and scikit-learn."""
+
+import math
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import roc_auc_score
+
+from aberra.metrics import anomaly_std, auroc, average_precision
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=30))
+def test_auroc_is_the_share_of_ordered_pairs(pairs):
+    y = np.array([odd for odd, _ in pairs])
+    s = np.array([score for _, score in pairs], dtype=float)
+    if y.all() or not y.any():
+        assert math.isnan(auroc(y, s))
+        return
+    wins = [(a > b) + 0.5 * (a == b) for a in s[y] for b in s[~y]]
+    np.testing.assert_allclose(auroc(y, s), np.mean(wins))
+    np.testing.assert_allclose(auroc(y, s), roc_auc_score(y, s))
+
+
+def test_average_precision_of_a_perfect_ranking_is_one():
+    assert average_precision([0, 0, 1], [0.1, 0.2, 0.9]) == 1.0
+
+
+def test_iadc_9_is_the_population_deviation_of_the_sigmoid():
+    s = np.array([[0.0, 1.0], [2.0, 1.0]])
+    low, high = 0.5, 1 / (1 + math.exp(-2))
+    np.testing.assert_allclose(anomaly_std(s), [(high - low) / 2, 0.0])

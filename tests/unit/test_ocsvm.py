@@ -1,0 +1,94 @@
+"""The weighted one-class machine against a plain quadratic program."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from aberra import OCSVM
+from aberra.detectors.ocsvm import (
+    fit_one_class,
+    gaussian_kernel,
+    ocsvm_iadc,
+    ocsvm_landmarks,
+    scale_gamma,
+)
+
+
+def solve_dual(kernel, w, nu):
+    """Minimise a K a / 2 under 0 <= a <= w / (nu sum w), sum a = 1, with a general solver."""
+    box = w / (nu * w.sum())
+    start = box / box.sum()
+    result = minimize(
+        lambda a: 0.5 * a @ kernel @ a,
+        start,
+        jac=lambda a: kernel @ a,
+        bounds=[(0, b) for b in box],
+        constraints={"type": "eq", "fun": lambda a: a.sum() - 1, "jac": np.ones_like},
+        method="SLSQP",
+        options={"maxiter": 1000, "ftol": 1e-14},
+    )
+    return result.x
+
+
+@pytest.mark.parametrize("nu", [0.2, 0.5])
+def test_iadc_2_is_the_weighted_dual(nu):
+    generator = np.random.default_rng(0)
+    x, w = generator.normal(size=(40, 3)), generator.random(40)
+    expansion = ocsvm_iadc(x, w, nu, 0.3)
+    kernel = gaussian_kernel(x, x, 0.3)
+    a = solve_dual(kernel, w, nu)
+    found = expansion.rho - expansion.score(x)
+    np.testing.assert_allclose(found, kernel @ a, atol=2e-4)
+    np.testing.assert_allclose(expansion.coefficients.sum(), 1)
+
+
+def test_iadc_2_with_unit_weights_is_the_plain_machine():
+    x = np.random.default_rng(1).normal(size=(60, 2))
+    plain = ocsvm_iadc(x, np.ones(60), 0.5, 0.5)
+    scaled = ocsvm_iadc(x, np.full(60, 7.0), 0.5, 0.5)
+    np.testing.assert_allclose(plain.score(x), scaled.score(x), atol=1e-6)
+
+
+def test_iadc_2_weights_matter():
+    # As printed the weights cancel; in the objective alone they must move the boundary.
+    x = np.concatenate([np.zeros((20, 1)), np.full((20, 1), 3.0)]) + np.linspace(0, 1, 40)[:, None]
+    w = np.repeat([1.0, 0.01], 20)
+    score = ocsvm_iadc(x, w, 0.5, 0.5).score(x)
+    assert score[:20].max() < score[20:].min()
+
+
+def test_a_row_drawn_twice_is_a_row_of_weight_two():
+    generator = np.random.default_rng(2)
+    x, weights = generator.normal(size=(50, 3)), generator.random(50)
+    counts = generator.integers(0, 3, size=50).astype(float)
+    merged = fit_one_class(x, counts, weights, 0.4, 0.5, "exact", 0, 0)
+    repeated = np.repeat(np.arange(50), counts.astype(int))
+    plain = ocsvm_iadc(x[repeated], weights[repeated], 0.4, 0.5)
+    np.testing.assert_allclose(merged.score(x), plain.score(x), atol=1e-3)
+
+
+def test_landmarks_on_all_rows_find_the_exact_solution():
+    generator = np.random.default_rng(3)
+    x, w = generator.normal(size=(200, 2)), 0.1 + generator.random(200)
+    exact = ocsvm_iadc(x, w, 0.5, 0.5)
+    landmarks = ocsvm_landmarks(x, w, 0.5, 0.5, 200, generator)
+    gap = np.abs(exact.score(x) - landmarks.score(x)).max()
+    assert gap < 0.01 * np.ptp(exact.score(x))
+
+
+def test_scale_gamma_is_scikit_learns():
+    x = np.random.default_rng(4).normal(size=(30, 4)) * 5
+    np.testing.assert_allclose(scale_gamma(x, np.ones(30)), 1 / (4 * x.var()))
+
+
+def test_solver_is_chosen_by_size_and_named():
+    generator = np.random.default_rng(5)
+    assert OCSVM().fit(generator.normal(size=(300, 2))).solver_ == "exact"
+    large = OCSVM(n_landmarks=32, random_state=0).fit(generator.normal(size=(2500, 2)))
+    assert large.solver_ == "nystroem"
+
+
+def test_choice_of_the_approximation_is_logged(caplog):
+    with caplog.at_level("INFO", logger="aberra"):
+        OCSVM(n_landmarks=16, random_state=0).fit(np.random.default_rng(6).normal(size=(2500, 2)))
+    assert "2500 distinct rows are over 2000" in caplog.text

@@ -1,0 +1,33 @@
+"""Rows that members draw."""
+
+import numpy as np
+
+from aberra.rng import stream
+from aberra.robust.iadc import with_weight
+from aberra.robust.resampling import resampled_rows
+
+
+def test_bootstrap_draws_n_of_n_and_leaves_a_third_out():
+    rows = resampled_rows(2000, 3, True, stream(0))
+    assert rows.shape == (3, 2000)
+    shares = [len(np.unique(line)) / 2000 for line in rows]
+    np.testing.assert_allclose(shares, 1 - np.exp(-1), atol=0.03)
+    assert (rows[0] != rows[1]).any()
+
+
+def test_subsample_draws_half_without_replacement():
+    rows = resampled_rows(101, 4, "subsample", stream(0))
+    assert rows.shape == (4, 50)
+    assert all(len(np.unique(line)) == 50 for line in rows)
+
+
+def test_without_resampling_every_member_sees_all_rows():
+    rows = resampled_rows(7, 2, False, stream(0))
+    np.testing.assert_array_equal(rows, [np.arange(7)] * 2)
+
+
+def test_rows_of_weight_zero_are_never_trained_on():
+    weights = np.array([1.0, 0.0, 2.0, 0.0, 1.0])
+    rows = with_weight(resampled_rows(5, 3, True, stream(1)), weights)
+    assert rows.shape == (3, 5)
+    assert (weights[rows] > 0).all()

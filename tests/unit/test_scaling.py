@@ -1,0 +1,42 @@
+"""Scaling of tables and images."""
+
+import numpy as np
+import pytest
+
+from aberra.detectors.scaling import min_max, pixels, standard
+
+
+def test_min_max_maps_columns_to_the_unit_interval():
+    data = np.random.default_rng(0).normal(size=(50, 3)) * [1, 100, 1e-6]
+    data[:, 1] = 4.0
+    scaled = min_max(data)(data)
+    np.testing.assert_allclose(scaled.min(axis=0), [0, 0, 0])
+    np.testing.assert_allclose(scaled.max(axis=0), [1, 0, 1])
+
+
+def test_standardising_before_min_max_changes_nothing():
+    data = np.random.default_rng(1).normal(size=(40, 2)) * 7 + 3
+    first = standard(data)(data)
+    np.testing.assert_allclose(min_max(first)(first), min_max(data)(data), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("images", "factor"),
+    [
+        (np.array([[0, 255]], dtype=np.uint8), 1 / 255),
+        (np.array([[0.0, 0.5]]), 1.0),
+        (np.array([[-1.0, 3.0]]), 0.25),
+    ],
+)
+def test_pixels_share_one_factor(images, factor):
+    scaled = pixels(images)(images)
+    assert pixels(images).factor == factor
+    assert scaled.min() >= 0
+    assert scaled.max() <= 1
+
+
+def test_training_copy_is_the_scaled_data_in_single_precision():
+    data = np.random.default_rng(2).normal(size=(33, 2))
+    copy = min_max(data).copy(data, tile=10)
+    assert copy.dtype == np.float32
+    np.testing.assert_allclose(copy, min_max(data)(data), atol=1e-7)

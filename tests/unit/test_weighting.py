@@ -1,0 +1,95 @@
+"""The importance weights and the crossings against their closed forms."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from aberra.robust.history import History, Round, kept_round, settled
+from aberra.robust.weighting import crossings, importance_weights, top_rows
+
+finite_scores = hnp.arrays(
+    np.float64, st.integers(3, 40), elements=st.floats(-100, 100, allow_subnormal=False)
+)
+
+
+def test_weight_is_half_at_the_median_and_known_at_the_smallest_score():
+    s = np.array([0.0, 1.0, 2.0, 3.0, 100.0])
+    w = importance_weights(s, temperature=0.5)
+    assert w[2] == 0.5
+    # min(beta - min, max - beta) = 2, so alpha = 1 and the smallest score has w = sigmoid(2).
+    np.testing.assert_allclose(w[0], 1 / (1 + np.exp(-2)))
+    np.testing.assert_allclose(w[3], 1 / (1 + np.exp(1)))
+    assert w[4] < 1e-40
+
+
+@given(finite_scores)
+def test_weights_fall_with_the_score_and_stay_in_the_unit_interval(s):
+    w = importance_weights(s)
+    assert ((w >= 0) & (w <= 1)).all()
+    assert (np.diff(w[np.argsort(s)]) <= 0).all()
+
+
+@given(
+    hnp.arrays(np.int64, st.integers(3, 40), elements=st.integers(-1000, 1000)),
+    st.sampled_from([0.25, 1.0, 2.0, 1024.0]),
+    st.integers(-64, 64),
+)
+def test_affine_change_of_scores_changes_no_weight(s, scale, shift):
+    # Powers of two and integers: the scaled scores are exact, so the weights must be too.
+    s = s.astype(np.float64)
+    np.testing.assert_allclose(
+        importance_weights(scale * s + shift), importance_weights(s), rtol=1e-12, atol=1e-300
+    )
+
+
+def test_equal_scores_keep_half_the_trust():
+    np.testing.assert_array_equal(importance_weights(np.full(5, 3.0)), np.full(5, 0.5))
+
+
+def test_median_at_the_edge_uses_the_other_distance():
+    w = importance_weights(np.array([0.0, 0.0, 0.0, 0.0, 4.0]), temperature=0.5)
+    np.testing.assert_allclose(w, [0.5] * 4 + [1 / (1 + np.exp(2))])
+
+
+def test_crossings_count_rows_that_entered_the_top():
+    before = np.array([0.0, 1.0, 2.0, 3.0])
+    after = np.array([3.0, 1.0, 2.0, 0.0])
+    assert crossings(after, before, 0.5) == 1  # row 0 came in, row 3 went out
+    assert crossings(before, before, 0.5) == 0
+    assert crossings(-before, before, 0.5) == 2
+
+
+@given(finite_scores, st.floats(0.01, 0.99))
+def test_top_share_has_the_stated_size(s, r):
+    assert top_rows(s, r).sum() == int(np.ceil(r * len(s)))
+
+
+def test_stop_and_keep_on_a_written_example():
+    h = [50, 30, 20, 25, 22]
+    assert not settled(h[:4], patience=2)
+    assert settled(h, patience=2)
+    assert kept_round(h) == 3  # h[2] belongs to the fourth round, index 3
+    assert settled([5, 0], patience=9)
+    assert not settled([], patience=1)
+
+
+def _history(rounds, outlier_ratio, patience=2):
+    history = History(outlier_ratio, patience, temperature=0.5)
+    for s in rounds:
+        history.append(Round(s, s, s, 0.0))
+    return history
+
+
+def test_replay_equals_a_run_with_that_ratio():
+    generator = np.random.default_rng(0)
+    base = generator.normal(size=300)
+    rounds = [base + generator.normal(size=300) / (t + 1) for t in range(12)]
+    long = _history(rounds, 0.5, patience=2)
+    for r in (0.05, 0.1, 0.3, 0.5):
+        live = History(r, 2, 0.5)
+        for s in rounds:
+            if live.goes_on(max_rounds=12):
+                live.append(Round(s, s, s, 0.0))
+        assert long.replay(r) == live.kept
+        assert live.crossings() == long.crossings(r)[: len(live) - 1]
