@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from aberra.detectors.dagpr import DAGPR
     from aberra.detectors.deep_svdd import DeepSVDD
     from aberra.detectors.hybrid import HybridOCSVM
+    from aberra.detectors.multiview import MultiView
     from aberra.detectors.ocsvm import OCSVM
     from aberra.detectors.rsrae import RSRAE
     from aberra.robust.adc import ADC
@@ -27,6 +28,7 @@ _HOMES = {
     "AutoEncoder": "aberra.detectors.autoencoder",
     "DeepSVDD": "aberra.detectors.deep_svdd",
     "HybridOCSVM": "aberra.detectors.hybrid",
+    "MultiView": "aberra.detectors.multiview",
 }
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "AutoEncoder",
     "DeepSVDD",
     "HybridOCSVM",
+    "MultiView",
 ]
 
 

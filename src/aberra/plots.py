@@ -35,11 +35,11 @@ def plot_trust(model: IADC, y: ArrayLike | None = None, ax: Any = None) -> Any:
     trust = np.stack([model.history_.weights(t) for t in range(len(rounds))])
     for rows, name, colour, dash in _groups(y, trust.shape[1]):
         middle = np.median(trust[:, rows], axis=1)
-        low, high = np.quantile(trust[:, rows], (0.1, 0.9), axis=1)
+        low, high = np.quantile(trust[:, rows], (0.25, 0.75), axis=1)
         ax.plot(rounds, middle, dash, color=colour, label=name)
         ax.fill_between(rounds, low, high, color=colour, alpha=0.2, linewidth=0)
     ax.axvline(model.history_.kept + 1, color=LINE, linestyle=":", label="round kept")
-    ax.set(xlabel="round", ylabel="trust (median, 10 to 90 %)", ylim=(0, 1), xticks=rounds)
+    ax.set(xlabel="round", ylabel="trust (median and quartiles)", ylim=(0, 1), xticks=rounds)
     ax.legend(frameon=False)
     return ax
 

@@ -3,11 +3,22 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
+from aberra import (
+    ADC,
+    DAGPR,
+    IADC,
+    OCSVM,
+    RSRAE,
+    AutoEncoder,
+    DeepSVDD,
+    HybridOCSVM,
+    MultiView,
+)
 
 # Small networks and few epochs: the checks look at the contract, not at the accuracy.
 SHORT = {"hidden": (4, 2), "random_state": 0}
 ESTIMATORS = [
+    MultiView(),
     OCSVM(),
     OCSVM(solver="nystroem", n_landmarks=16),
     AutoEncoder(epochs=3, **SHORT),
@@ -19,7 +30,8 @@ ESTIMATORS = [
     ADC(AutoEncoder(epochs=3, **SHORT), n_members=2),
     IADC(OCSVM(), n_members=2, max_rounds=3),
     IADC(DeepSVDD(epochs=3, pretrain_epochs=2, **SHORT), n_members=2, max_rounds=2),
-    IADC(n_members=2, max_rounds=2),
+    ADC(),
+    IADC(),
 ]
 
 EQUIVALENCE = (
@@ -27,6 +39,7 @@ EQUIVALENCE = (
     "{why}. scikit-learn's own OneClassSVM and IsolationForest fail the same two checks."
 )
 WHY = {
+    "MultiView": "quartiles and landmarks look at rows, not at weights",
     "OCSVM": "gamma='scale' and the label-free threshold look at rows, not at weights",
     "ADC": "the bootstrap draws rows, and draws others when there are more",
     "IADC": "the bootstrap draws rows, and draws others when there are more",

@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
 import aberra.robust.iadc as iadc_module
-from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
+from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
 from aberra.errors import CollapseWarning, DataError, RoundsExhaustedWarning
 from aberra.robust.weighting import importance_weights
 
@@ -19,7 +19,7 @@ NETWORKS = [
     RSRAE(epochs=10, **SHORT),
     DAGPR(pretrain_epochs=10, **SHORT),
 ]
-DETECTORS = [OCSVM(), OCSVM(solver="nystroem", n_landmarks=32), *NETWORKS]
+DETECTORS = [MultiView(), OCSVM(), OCSVM(solver="nystroem", n_landmarks=32), *NETWORKS]
 
 
 def fitted(detector, X, **keywords):

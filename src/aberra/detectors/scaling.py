@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,17 @@ def standard(data: NDArray[np.generic]) -> Scaling:
     """Give every column mean 0 and variance 1; a constant column becomes 0."""
     mean = data.mean(axis=0, dtype=np.float64)
     return Scaling(mean, _inverse(data.std(axis=0, dtype=np.float64)))
+
+
+def robust(data: NDArray[Any]) -> Scaling:
+    """Give every column median 0 and the quartiles of a standard normal.
+
+    Where the quartiles coincide, as in a column that is mostly one value, the standard deviation
+    takes their place.
+    """
+    low, middle, high = np.percentile(data, (25, 50, 75), axis=0)
+    spread, deviation = (high - low) / 1.349, data.std(axis=0, dtype=np.float64)
+    return Scaling(middle, _inverse(np.where(spread > 1e-3 * deviation, spread, deviation)))
 
 
 def pixels(data: NDArray[np.generic]) -> Scaling:

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from aberra.detectors.base import Data, Members, Scorer, checked_weights, member_scores
 from aberra.detectors.foreign import Trainer, as_trainer
+from aberra.detectors.multiview import MultiView
 from aberra.engine import run_members
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.progress import advance
@@ -43,7 +44,8 @@ class Ensemble(Scorer):
     }
 
     def _trainer(self) -> Trainer:
-        detector = default_detector() if self.detector is None else self.detector
+        default = self.detector is None
+        detector = default_detector(self.image_shape_) if default else self.detector
         return as_trainer(detector, self.image_shape_)
 
     def _train_round(
@@ -82,11 +84,13 @@ def with_weight(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArra
     return np.stack([np.resize(line, rows.shape[1]) for line in lines])
 
 
-def default_detector() -> Any:
-    """Return the detector that an ensemble uses when none is given."""
-    from aberra.detectors.hybrid import HybridOCSVM
+def default_detector(image: tuple[int, int, int] | None = None) -> Any:
+    """Return the detector used when none is given: `MultiView`, or `HybridOCSVM` for images."""
+    if image is not None:
+        from aberra.detectors.hybrid import HybridOCSVM
 
-    return HybridOCSVM()
+        return HybridOCSVM()
+    return MultiView()
 
 
 class IADC(Ensemble):
@@ -99,8 +103,9 @@ class IADC(Ensemble):
     Parameters
     ----------
     detector : estimator, optional
-        One of Aberra's detectors, or any outlier detector or pipeline of scikit-learn or PyOD.
-        Without `sample_weight` in its `fit`, rows are kept at random by their weight instead.
+        One of Aberra's detectors, or any outlier detector or pipeline of scikit-learn or PyOD;
+        `MultiView` for tables and `HybridOCSVM` for images by default. Where `fit` takes no
+        `sample_weight`, rows are kept at random by their weight instead.
     n_members : int
         Size of the ensemble.
     outlier_ratio : float

@@ -1,0 +1,100 @@
+"""The four views against their definitions, written out with loops."""
+
+import numpy as np
+import pytest
+
+from aberra import IADC, MultiView
+from aberra.detectors.multiview import (
+    bin_surprise,
+    lenses,
+    moments,
+    neighbour_distance,
+    ridge_precision,
+)
+from aberra.detectors.scaling import robust
+
+
+@pytest.fixture
+def data():
+    return np.random.default_rng(0).normal(size=(300, 4)) ** 3
+
+
+def test_robust_scaling_has_the_quartiles_of_a_normal(data):
+    scaled = robust(data)(data)
+    np.testing.assert_allclose(np.median(scaled, axis=0), 0, atol=1e-12)
+    low, high = np.percentile(scaled, (25, 75), axis=0)
+    np.testing.assert_allclose(high - low, 1.349)
+    mostly_zero = np.zeros((100, 1))
+    mostly_zero[:10] = np.arange(1, 11)[:, None]
+    np.testing.assert_allclose(robust(mostly_zero)(mostly_zero).std(), 1.0)
+
+
+def test_moments_are_weighted_means(data):
+    lens = lenses(data)
+    c = np.random.default_rng(1).random(300)
+    mean, covariance, counts = moments(data, lens, c)
+    r = lens.robust(data)
+    np.testing.assert_allclose(mean, np.average(r, axis=0, weights=c))
+    np.testing.assert_allclose(covariance, np.cov(r.T, aweights=c, bias=True))
+    np.testing.assert_allclose(counts.sum(axis=1), c.sum())
+    for j in range(4):
+        z = np.arcsinh(r[:, j])
+        expected, _ = np.histogram(z, lens.n_bins, weights=c)
+        np.testing.assert_allclose(counts[j], expected, atol=1e-9)
+
+
+def test_cells_outside_the_training_range_fall_into_the_outer_bins(data):
+    lens = lenses(data)
+    low, high = data.min(axis=0), data.max(axis=0)
+    bins = lens.bins(lens.robust(np.stack([low - 1, low, high, high + 1])))
+    assert (bins[0] == 0).all()
+    assert (bins[1] == 1).all()
+    assert (bins[2] == lens.n_bins).all()
+    assert (bins[3] == lens.n_bins + 1).all()
+
+
+def test_precision_inverts_the_ridged_covariance():
+    C = np.cov(np.random.default_rng(2).normal(size=(50, 5)).T)
+    ridged = 0.9 * C + (0.1 * np.trace(C) / 5 + 1e-9) * np.eye(5)
+    np.testing.assert_allclose(ridge_precision(C, 0.1) @ ridged, np.eye(5), atol=1e-10)
+
+
+def test_neighbour_distance_is_the_kth_smallest():
+    generator = np.random.default_rng(3)
+    x, landmarks = generator.normal(size=(20, 3)), generator.normal(size=(9, 3))
+    expected = [np.sort(np.linalg.norm(landmarks - row, axis=1))[2] for row in x]
+    np.testing.assert_allclose(neighbour_distance(x, landmarks, 3), expected)
+    farthest = [np.linalg.norm(landmarks - row, axis=1).max() for row in x]
+    np.testing.assert_allclose(neighbour_distance(x, landmarks, 50), farthest)
+
+
+def test_surprise_is_lowest_where_rows_are_densest():
+    surprise = bin_surprise(np.array([[0.0, 10.0, 80.0, 10.0, 0.0]]))[0]
+    assert surprise.argmin() == 3
+    assert surprise[0] == surprise[-1] == surprise.max()
+    density = np.exp(-surprise[1:-1]) / 5
+    assert 0.9 < density.sum() <= 1.0
+
+
+def test_a_row_is_odd_by_any_of_the_views():
+    X = np.random.default_rng(4).multivariate_normal([0, 0], [[1, 0.95], [0.95, 1]], size=500)
+    against_the_correlation, far, near = [1.5, -1.5], [6.0, 6.0], [0.1, 0.1]
+    model = MultiView(random_state=0).fit(X)
+    crossed, distant, usual = model.anomaly_score([against_the_correlation, far, near])
+    assert min(crossed, distant) > model.threshold_ > usual
+
+
+def test_change_of_units_changes_no_score(data):
+    units = np.array([1.0, 1024.0, 2.0**-20, 8.0])
+    plain = IADC(random_state=0).fit(data).anomaly_score(data)
+    scaled = IADC(random_state=0).fit(data * units).anomaly_score(data * units)
+    np.testing.assert_allclose(plain, scaled, rtol=1e-7)
+
+
+def test_constant_columns_are_harmless_until_they_change(data):
+    constant = np.column_stack([data, np.full(300, 7.0)])
+    model = MultiView(random_state=0).fit(constant)
+    assert np.isfinite(model.anomaly_score(constant)).all()
+    moved = constant[:1].copy()
+    moved[0, -1] = 8.0
+    assert model.anomaly_score(moved) > model.anomaly_score(constant[:1])
