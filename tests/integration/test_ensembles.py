@@ -194,7 +194,8 @@ def test_collapse_is_not_silent(dirty_blob, monkeypatch):
 
         with torch.no_grad():
             for stack in stacks:
-                stack.flat.zero_()
+                for layer in stack.parameters():
+                    layer.zero_()
         return [0.0]
 
     monkeypatch.setattr(module, "train", collapse)

@@ -184,22 +184,6 @@ def test_dagpr_autoencoder_parameters(case):
         torch.testing.assert_close(last, weights_of(encoder)[-1], rtol=0, atol=1e-5)
 
 
-def test_gradient_is_the_one_autograd_finds(case):
-    prepared, *_ = case
-    stack = MLPStack([D, *HIDDEN], [torch_generator(s) for s in (1, 2)])
-    x = prepared.data[:BATCH].T.expand(2, D, BATCH).clone().requires_grad_()
-    stack(x).square().sum().backward()
-    for j, seed in enumerate((1, 2)):
-        network = perceptron([D, *HIDDEN], True)
-        draw(network, torch_generator(seed))
-        plain = prepared.data[:BATCH].clone().requires_grad_()
-        network(plain).square().sum().backward()
-        torch.testing.assert_close(x.grad[j].T, plain.grad, rtol=1e-4, atol=1e-6)
-        layers = [layer for layer in network if isinstance(layer, nn.Linear)]
-        for grad, layer in zip(stack.grads, layers, strict=True):
-            torch.testing.assert_close(grad[j], layer.weight.grad, rtol=1e-3, atol=1e-4)
-
-
 def test_centre_counts_a_row_as_often_as_it_was_drawn(case):
     prepared, rows, *_ = case
     stack = MLPStack([D, *HIDDEN], [torch_generator(s) for s in range(M)])

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aberra.detectors.scaling import Scaling
-from aberra.nets.stacked import Adam, Stack
+from aberra.nets.stacked import Stack
 from aberra.progress import advance
 
 LANES = 16  # batches are multiples of this, so that no vector tail depends on the stack's size
@@ -97,12 +97,15 @@ def train(
 ) -> list[float]:
     """Minimise `objective(x, w)` over the stacks' parameters; return the mean loss per epoch."""
     parameters = [p for stack in stacks for p in stack.parameters()] + list(extra)
-    optimiser = Adam(parameters, schedule.learning_rate, schedule.weight_decay)
+    optimiser = torch.optim.Adam(
+        parameters, schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
+    )
     losses = []
     for epoch in range(schedule.epochs):
         total, n_steps = torch.zeros(()), 0
         for x, w in batches(prepared.data, rows, weights, schedule.batch_size, generators):
             loss = objective(x, w)
+            optimiser.zero_grad()
             loss.backward()
             optimiser.step()
             total += loss.detach()

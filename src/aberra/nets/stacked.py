@@ -2,14 +2,15 @@
 
 Notation (shapes): m members, B rows a batch, d features. Activations are (m, features, B), so that
 one batched product serves all members and batch normalisation is one call over m * features
-channels. A whole perceptron is a single autograd node with its gradient written out: on two cores
-this takes a third off a training step against autograd through every layer (benchmarks/stacking).
+channels. Ten members then cost an eighth of ten networks in a loop (results/stacking.md); a
+gradient written out by hand was no faster than autograd.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -18,9 +19,6 @@ from torch.nn import functional as F
 BN_EPS = 1e-4
 BN_MOMENTUM = 0.1
 LEAK = 0.01
-
-_bn_backward = torch.ops.aten.native_batch_norm_backward.default
-_leaky_backward = torch.ops.aten.leaky_relu_backward.default
 
 
 class Stack(Protocol):
@@ -74,31 +72,38 @@ class MLPStack:
     ) -> None:
         self.widths = tuple(widths)
         self.n_members = len(generators)
-        pairs = list(zip(self.widths[1:], self.widths[:-1], strict=True))
-        self.normalised = [not (linear_output and k == len(pairs) - 1) for k in range(len(pairs))]
-        drawn = [[uniform_fan_in(o, i, g) for o, i in pairs] for g in generators]
-        layers = [torch.stack(layer) for layer in zip(*drawn, strict=True)]  # (m, out, in) each
-        self.flat = torch.cat([layer.reshape(-1) for layer in layers]).requires_grad_()
-        self.flat.grad = torch.zeros_like(self.flat)
-        shapes = [layer.shape for layer in layers]
-        self.layers = _views(self.flat.detach(), shapes)
-        self.grads = _views(self.flat.grad, shapes)
-        self.running_mean = [torch.zeros(self.n_members * o) for o, _ in pairs]
-        self.running_var = [torch.ones(self.n_members * o) for o, _ in pairs]
+        shapes = [(n_out, n_in) for n_in, n_out in pairwise(self.widths)]
+        drawn = [[uniform_fan_in(o, i, g) for o, i in shapes] for g in generators]
+        # (m, out, in) each
+        self.layers = [torch.stack(layer).requires_grad_() for layer in zip(*drawn, strict=True)]
+        self.normalised = [not linear_output or k < len(shapes) - 1 for k in range(len(shapes))]
+        self.running_mean = [torch.zeros(self.n_members * o) for o, _ in shapes]
+        self.running_var = [torch.ones(self.n_members * o) for o, _ in shapes]
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map (m, widths[0], B) to (m, widths[-1], B) and update the running statistics."""
-        return _StackNode.apply(x, self.flat, self)
+        for k, layer in enumerate(self.layers):
+            x = torch.bmm(layer, x)
+            if self.normalised[k]:
+                x = F.leaky_relu(self._normalise(k, x), LEAK)
+        return x
+
+    def _normalise(self, k: int, x: Tensor) -> Tensor:
+        channels = x.view(1, -1, x.shape[-1])  # every unit of every member is a channel
+        mean, variance = self.running_mean[k], self.running_var[k]
+        return F.batch_norm(channels, mean, variance, None, None, True, BN_MOMENTUM, BN_EPS).view(
+            x.shape
+        )
 
     def parameters(self) -> list[Tensor]:
-        """Return the one vector that holds every weight of every member."""
-        return [self.flat]
+        """Return the layers, each with all members."""
+        return self.layers
 
     def freeze(self) -> FrozenMLP:
         """Fold the running statistics into the weights."""
         weights, biases = [], []
         for k, layer in enumerate(self.layers):
-            weight = layer.double()
+            weight = layer.detach().double()
             bias = torch.zeros(layer.shape[:2], dtype=torch.float64)
             if self.normalised[k]:
                 scale = (self.running_var[k].double() + BN_EPS).rsqrt().view(layer.shape[:2])
@@ -107,70 +112,6 @@ class MLPStack:
             weights.append(weight)
             biases.append(bias)
         return FrozenMLP(weights, biases, linear_output=not self.normalised[-1])
-
-    def _forward(self, x: Tensor) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
-        kept: list[tuple[Tensor, ...]] = []
-        for k, layer in enumerate(self.layers):
-            product = torch.bmm(layer, x)
-            if not self.normalised[k]:
-                kept.append((x,))
-                x = product
-                continue
-            channels = product.view(1, -1, product.shape[-1])
-            normal, mean, inv_std = torch.native_batch_norm(
-                channels,
-                None,
-                None,
-                self.running_mean[k],
-                self.running_var[k],
-                True,
-                BN_MOMENTUM,
-                BN_EPS,
-            )
-            kept.append((x, channels, mean, inv_std, normal))
-            x = F.leaky_relu(normal, LEAK).view(product.shape)
-        return x, kept
-
-    def _backward(
-        self, grad: Tensor, kept: list[tuple[Tensor, ...]], wants_input: bool
-    ) -> Tensor | None:
-        grad = grad.contiguous()
-        for k in range(len(self.layers) - 1, -1, -1):
-            if self.normalised[k]:
-                _, channels, mean, inv_std, normal = kept[k]
-                grad = _leaky_backward(grad.view(channels.shape), normal, LEAK, False)
-                grad = _bn_backward(
-                    grad,
-                    channels,
-                    None,
-                    None,
-                    None,
-                    mean,
-                    inv_std,
-                    True,
-                    BN_EPS,
-                    [True, False, False],
-                )[0].view(self.n_members, -1, channels.shape[-1])
-            torch.bmm(grad, kept[k][0].transpose(1, 2), out=self.grads[k])
-            if k or wants_input:
-                grad = torch.bmm(self.layers[k].transpose(1, 2), grad)
-        return grad if wants_input else None
-
-
-class _StackNode(torch.autograd.Function):
-    """The whole perceptron as one node: fewer, larger calls than a node per operation."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, flat: Tensor, stack: MLPStack) -> Tensor:
-        out, ctx.kept = stack._forward(x)
-        ctx.stack = stack
-        ctx.wants_input = x.requires_grad
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, None, None]:
-        # The weights' gradient is written straight into `flat.grad`, which each step overwrites.
-        return ctx.stack._backward(grads[0], ctx.kept, ctx.wants_input), None, None
 
 
 class FrozenMLP:
@@ -200,41 +141,3 @@ class FrozenMLP:
         """Return weights and biases, `weight0`, `bias0`, ... (m first)."""
         named = {f"weight{k}": weight for k, weight in enumerate(self.weights)}
         return named | {f"bias{k}": bias for k, bias in enumerate(self.biases)}
-
-
-class Adam:
-    """Adam on the few flat vectors of a stack: seven fused calls a step.
-
-    The same update as `torch.optim.Adam` (weight decay added to the gradient), without the
-    per-tensor bookkeeping that costs as much as the arithmetic on networks this small.
-    """
-
-    def __init__(
-        self, parameters: Sequence[Tensor], learning_rate: float, weight_decay: float
-    ) -> None:
-        self.parameters = list(parameters)
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.steps = 0
-        self.first = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
-        self.second = [torch.zeros_like(p, requires_grad=False) for p in self.parameters]
-
-    @torch.no_grad()
-    def step(self) -> None:
-        """Move every parameter by its gradient, then forget the gradient."""
-        self.steps += 1
-        bias1, bias2 = 1 - 0.9**self.steps, 1 - 0.999**self.steps
-        for p, first, second in zip(self.parameters, self.first, self.second, strict=True):
-            if p.grad is None:
-                continue
-            grad = p.grad.add(p, alpha=self.weight_decay) if self.weight_decay else p.grad
-            first.lerp_(grad, 0.1)
-            second.mul_(0.999).addcmul_(grad, grad, value=0.001)
-            scale = second.sqrt().mul_(bias2**-0.5).add_(1e-8)
-            p.addcdiv_(first, scale, value=-self.learning_rate / bias1)
-            p.grad.zero_()
-
-
-def _views(flat: Tensor, shapes: Sequence[torch.Size]) -> list[Tensor]:
-    parts = flat.split([shape.numel() for shape in shapes])
-    return [part.view(shape) for part, shape in zip(parts, shapes, strict=True)]

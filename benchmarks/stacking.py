@@ -1,0 +1,141 @@
+"""What stacking brings: members in one tensor program against the same members one by one.
+
+    python -m benchmarks.stacking         writes results/stacking.md
+
+Perceptrons (36-32-16-8, batch 128): `MLPStack` against plain PyTorch modules in a loop.
+Convolutions (the 28 x 28 LeNet, batch
+128): a loop over members against grouped convolution and against vmap.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aberra.nets.conv import ConvStack, lenet
+from aberra.nets.stacked import BN_EPS, LEAK, MLPStack
+from aberra.rng import single_thread, torch_generator
+from benchmarks.records import environment
+
+WIDTHS, BATCH, MEMBERS = (36, 32, 16, 8), 128, 5
+RESULTS = Path("results/stacking.md")
+
+
+def milliseconds(step: Callable[[], object], n: int) -> float:
+    """Return the time of one step: the best of five runs, after one to warm up."""
+    times = []
+    for _ in range(6):
+        started = time.perf_counter()
+        for _ in range(n):
+            step()
+        times.append(time.perf_counter() - started)
+    return 1e3 * min(times[1:]) / n
+
+
+def stacked_step(m: int) -> Callable[[], object]:
+    """Return a training step of m stacked autoencoders."""
+    generators = [torch_generator(s) for s in range(m)]
+    encoder, decoder = MLPStack(WIDTHS, generators), MLPStack(WIDTHS[::-1], generators)
+    parameters = [*encoder.parameters(), *decoder.parameters()]
+    optimiser = torch.optim.Adam(parameters, 1e-3, weight_decay=1e-6, fused=True)
+    x = torch.rand(m, WIDTHS[0], BATCH)
+
+    def step() -> None:
+        optimiser.zero_grad()
+        (x - torch.sigmoid(decoder(encoder(x)))).square().sum().backward()
+        optimiser.step()
+
+    return step
+
+
+def looped_step(m: int) -> Callable[[], object]:
+    """Return a training step of m autoencoders as anybody would write them."""
+
+    def half(widths: tuple[int, ...]) -> list[nn.Module]:
+        layers: list[nn.Module] = []
+        for k, (a, b) in enumerate(pairwise(widths)):
+            layers.append(nn.Linear(a, b, bias=False))
+            if k < len(widths) - 2:
+                layers += [nn.BatchNorm1d(b, eps=BN_EPS, affine=False), nn.LeakyReLU(LEAK)]
+        return layers
+
+    nets = [nn.Sequential(*half(WIDTHS), *half(WIDTHS[::-1]), nn.Sigmoid()) for _ in range(m)]
+    optimisers = [torch.optim.Adam(net.parameters(), 1e-3, weight_decay=1e-6) for net in nets]
+    x = torch.rand(m, BATCH, WIDTHS[0])
+
+    def step() -> None:
+        for net, optimiser, rows in zip(nets, optimisers, x, strict=True):
+            optimiser.zero_grad()
+            (rows - net(rows)).square().sum().backward()
+            optimiser.step()
+
+    return step
+
+
+def conv_loop_step(m: int) -> Callable[[], object]:
+    """Return forward and backward of m convolutional encoders, looped."""
+    stack = ConvStack(lenet((1, 28, 28))[0], [torch_generator(s) for s in range(m)])
+    x = torch.rand(m, 784, BATCH)
+    return lambda: stack(x).square().sum().backward()
+
+
+def _encoder(x: Tensor, first: Tensor, second: Tensor, dense: Tensor, groups: int) -> Tensor:
+    for weight in (first, second):
+        h = F.conv2d(x, weight, padding=2, groups=groups)
+        h = F.batch_norm(h, None, None, training=True, eps=BN_EPS)
+        x = F.max_pool2d(F.leaky_relu(h, LEAK), 2)
+    if groups == 1:
+        return x.flatten(1) @ dense.T
+    return torch.bmm(x.view(len(x), groups, -1).transpose(0, 1), dense.transpose(1, 2))
+
+
+def conv_grouped_step(m: int) -> Callable[[], object]:
+    """Return the same with the members as groups of one convolution."""
+    first = torch.rand(m * 8, 1, 5, 5).requires_grad_()
+    second = torch.rand(m * 4, 8, 5, 5).requires_grad_()
+    dense = torch.rand(m, 32, 196).requires_grad_()
+    x = torch.rand(BATCH, m, 28, 28)
+    return lambda: _encoder(x, first, second, dense, m).square().sum().backward()
+
+
+def conv_vmap_step(m: int) -> Callable[[], object]:
+    """Return the same through vmap."""
+    first = torch.rand(m, 8, 1, 5, 5).requires_grad_()
+    second = torch.rand(m, 4, 8, 5, 5).requires_grad_()
+    dense = torch.rand(m, 32, 196).requires_grad_()
+    x = torch.rand(m, BATCH, 1, 28, 28)
+    batched = torch.func.vmap(lambda a, b, c, d: _encoder(a, b, c, d, groups=1))
+    return lambda: batched(x, first, second, dense).square().sum().backward()
+
+
+def main() -> None:
+    """Time every variant on one thread."""
+    lines = ["| what | members | ms a step | ms a member |", "|---|---|---|---|"]
+    with single_thread():
+        for m in (1, 5, 10, 15):
+            for name, make in (
+                ("perceptrons, one by one", looped_step),
+                ("perceptrons, stacked (ours)", stacked_step),
+            ):
+                time_ms = milliseconds(make(m), 200)
+                lines.append(f"| {name} | {m} | {time_ms:.2f} | {time_ms / m:.2f} |")
+        for name, make in (
+            ("convolutions, looped (ours)", conv_loop_step),
+            ("convolutions, grouped", conv_grouped_step),
+            ("convolutions, vmap", conv_vmap_step),
+        ):
+            time_ms = milliseconds(make(MEMBERS), 20)
+            lines.append(f"| {name} | {MEMBERS} | {time_ms:.1f} | {time_ms / MEMBERS:.1f} |")
+    text = "# Stacking\n\n`python -m benchmarks.stacking`, one thread.\n\n" + "\n".join(lines)
+    print("\n".join(lines))
+    RESULTS.write_text(f"{text}\n\nMade with {environment()}.\n")
+
+
+if __name__ == "__main__":
+    main()
