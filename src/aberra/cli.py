@@ -53,10 +53,9 @@ def demo(
         with progress_bar():
             found, model = compare(name, detector, X, y)
         lines += found
-        if detector is default:
-            draw(model, X, y, out / "trust.png")
+    draw(model, X, y, out / "trust.png")
     console.print(_table(lines))
-    console.print(f"Picture: {out / 'trust.png'}")
+    console.print(f"Picture of IADC(DeepSVDD()): {out / 'trust.png'}")
 
 
 def _table(lines: Sequence[Line]) -> Table:
