@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from aberra.detectors.base import Data, Members, Rows
-from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
+from aberra.data.tables import Encode, Missing
+from aberra.detectors.base import Members, Rows
+from aberra.detectors.network import NetworkDetector, Reconstruction
 from aberra.detectors.scaling import Scaling
-from aberra.detectors.training import Prepared, as_tensors, squared_error, train_autoencoder
+from aberra.detectors.training import Prepared, as_tensors, train_autoencoder
 from aberra.nets.stacked import Frozen
 from aberra.rng import RandomState, torch_generator
 
@@ -35,11 +37,15 @@ class AutoEncoder(NetworkDetector):
         Where to train.
     random_state : int, RandomState or None
         Seeds initial weights and shuffling; the global generators are left alone.
+    threshold, missing, encode
+        As in `IADC`.
 
     Attributes
     ----------
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     losses_ : list of float
         Mean training loss of each epoch.
     n_features_in_ : int
@@ -65,6 +71,9 @@ class AutoEncoder(NetworkDetector):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-6,
         device: str = "cpu",
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.hidden = hidden
@@ -73,6 +82,9 @@ class AutoEncoder(NetworkDetector):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.device = device
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def _train(
@@ -87,17 +99,14 @@ class AutoEncoder(NetworkDetector):
         return Reconstructors(prepared.scaling, encoder.freeze(), decoder.freeze())
 
 
-class Reconstructors:
-    """Trained autoencoders; the score is the squared reconstruction error."""
+class Reconstructors(Reconstruction):
+    """Trained autoencoders."""
 
     def __init__(self, scaling: Scaling, encoder: Frozen, decoder: Frozen) -> None:
-        self.scaling = scaling
+        super().__init__(scaling)
         self.encoder = encoder
         self.decoder = decoder
         self.n_members = len(next(iter(encoder.arrays().values())))
-        self.tile_rows = tile_rows(scaling)
 
-    def scores(self, tile: Data) -> NDArray[np.float64]:
-        """Return (m, n) squared reconstruction errors."""
-        x = tile_to_tensor(tile, self.scaling)
-        return squared_error(x, torch.sigmoid(self.decoder(self.encoder(x)))).numpy()
+    def _reconstruct(self, x: Tensor) -> Tensor:
+        return torch.sigmoid(self.decoder(self.encoder(x)))

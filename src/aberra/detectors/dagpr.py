@@ -17,6 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.ocsvm import gaussian_kernel
@@ -140,11 +141,15 @@ class DAGPR(NetworkDetector):
         Passes of the autoencoder.
     batch_size, learning_rate, weight_decay, device, random_state
         As in `AutoEncoder`.
+    threshold, missing, encode
+        As in `IADC`.
 
     Attributes
     ----------
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     losses_ : list of float
         Mean loss of the autoencoder in each epoch.
     n_features_in_ : int
@@ -184,6 +189,9 @@ class DAGPR(NetworkDetector):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-6,
         device: str = "cpu",
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.hidden = hidden
@@ -194,6 +202,9 @@ class DAGPR(NetworkDetector):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.device = device
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def _train(

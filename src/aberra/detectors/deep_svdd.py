@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.scaling import Scaling
@@ -55,11 +56,15 @@ class DeepSVDD(NetworkDetector):
         Where to train.
     random_state : int, RandomState or None
         Seeds initial weights and shuffling; the global generators are left alone.
+    threshold, missing, encode
+        As in `IADC`.
 
     Attributes
     ----------
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     losses_ : list of float
         Mean one-class loss of each epoch.
     n_features_in_ : int
@@ -86,6 +91,9 @@ class DeepSVDD(NetworkDetector):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-6,
         device: str = "cpu",
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.hidden = hidden
@@ -95,6 +103,9 @@ class DeepSVDD(NetworkDetector):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.device = device
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def _train(

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.ocsvm import KernelExpansion, OneClassKeywords, Solver
@@ -32,6 +33,8 @@ class HybridOCSVM(OneClassKeywords, NetworkDetector):
         Passes of the autoencoder.
     batch_size, learning_rate, weight_decay, device, random_state
         As in `AutoEncoder`.
+    threshold, missing, encode
+        As in `IADC`.
 
     Attributes
     ----------
@@ -39,6 +42,8 @@ class HybridOCSVM(OneClassKeywords, NetworkDetector):
         The solver that was used.
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     losses_ : list of float
         Mean loss of the autoencoder in each epoch.
     n_features_in_ : int
@@ -73,6 +78,9 @@ class HybridOCSVM(OneClassKeywords, NetworkDetector):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-6,
         device: str = "cpu",
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.hidden = hidden
@@ -85,6 +93,9 @@ class HybridOCSVM(OneClassKeywords, NetworkDetector):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.device = device
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def _train(

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils._param_validation import Interval
 
+from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows
 from aberra.detectors.deep_svdd import row_counts
 from aberra.detectors.scaling import Scaling, min_max, robust
@@ -134,11 +135,15 @@ class MultiView(Detector):
         Share of the covariance that is replaced by its mean variance.
     random_state : int, RandomState or None
         Draws the landmarks.
+    threshold, missing, encode
+        As in `IADC`.
 
     Attributes
     ----------
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     n_features_in_ : int
         Number of columns.
 
@@ -156,7 +161,7 @@ class MultiView(Detector):
         "n_landmarks": [Interval(Integral, 1, None, closed="left")],
         "n_neighbours": [Interval(Integral, 1, None, closed="left")],
         "ridge": [Interval(Real, 0, 1, closed="right")],
-        "random_state": ["random_state"],
+        **Detector._scorer_constraints,
     }
 
     def __init__(
@@ -165,11 +170,17 @@ class MultiView(Detector):
         n_neighbours: int = 5,
         ridge: float = 0.1,
         *,
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.n_landmarks = n_landmarks
         self.n_neighbours = n_neighbours
         self.ridge = ridge
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def _prepare(self, data: Data) -> tuple[Data, Lenses]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from aberra.detectors.base import IMAGE_TILE, TABLE_TILE, Data, Detector
 from aberra.detectors.scaling import Scaling, min_max, pixels
-from aberra.detectors.training import Prepared, Schedule
+from aberra.detectors.training import Prepared, Schedule, squared_error
 from aberra.errors import DataError
 from aberra.nets.conv import ConvStack, lenet
 from aberra.nets.stacked import MLPStack, Stack
@@ -47,7 +49,7 @@ class NetworkDetector(Detector):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "device": [StrOptions({"cpu"})],
-        "random_state": ["random_state"],
+        **Detector._scorer_constraints,
     }
 
     def _prepare(self, data: Data) -> Prepared:
@@ -84,6 +86,25 @@ class NetworkDetector(Detector):
 
     def _schedule(self, epochs: int, task: str) -> Schedule:
         return Schedule(epochs, self.batch_size, self.learning_rate, self.weight_decay, task)
+
+
+class Reconstruction:
+    """Members that reconstruct a row; the squared error is the score."""
+
+    n_members: int
+
+    def __init__(self, scaling: Scaling) -> None:
+        self.scaling = scaling
+        self.tile_rows = tile_rows(scaling)
+
+    def scores(self, tile: Data) -> NDArray[np.float64]:
+        """Return (m, n) squared reconstruction errors."""
+        x = tile_to_tensor(tile, self.scaling)
+        return squared_error(x, self._reconstruct(x)).numpy()
+
+    @abstractmethod
+    def _reconstruct(self, x: Tensor) -> Tensor:
+        """Return each member's reconstruction (m, d, n) of shared rows (d, n)."""
 
 
 def tile_to_tensor(tile: Data, scaling: Scaling) -> Tensor:

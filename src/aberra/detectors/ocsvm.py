@@ -19,6 +19,7 @@ from scipy.optimize import minimize
 from sklearn.svm import OneClassSVM
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows
 from aberra.detectors.scaling import Scaling, min_max, pixels
 from aberra.rng import RandomState
@@ -244,6 +245,8 @@ class OCSVM(OneClassKeywords, Detector):
         Rows that span the approximate solution.
     random_state : int, RandomState or None
         Chooses the landmarks; the exact solution is deterministic.
+    threshold, missing, encode
+        As in `IADC`.
 
     Attributes
     ----------
@@ -251,6 +254,8 @@ class OCSVM(OneClassKeywords, Detector):
         The solver that was used.
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     n_features_in_ : int
         Number of columns (pixels times channels for images).
 
@@ -265,7 +270,7 @@ class OCSVM(OneClassKeywords, Detector):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **OneClassKeywords._one_class_constraints,
-        "random_state": ["random_state"],
+        **Detector._scorer_constraints,
     }
 
     def __init__(
@@ -275,12 +280,18 @@ class OCSVM(OneClassKeywords, Detector):
         *,
         solver: Solver = "auto",
         n_landmarks: int = 256,
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.nu = nu
         self.gamma = gamma
         self.solver = solver
         self.n_landmarks = n_landmarks
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def _prepare(self, data: Data) -> tuple[Array, Scaling]:

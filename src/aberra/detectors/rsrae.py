@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
-from aberra.detectors.base import Data, Members, Rows
-from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
+from aberra.data.tables import Encode, Missing
+from aberra.detectors.base import Members, Rows
+from aberra.detectors.network import NetworkDetector, Reconstruction
 from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import Prepared, as_tensors, squared_error, train
 from aberra.nets.conv import ConvStack, strided
@@ -59,11 +60,15 @@ class RSRAE(NetworkDetector):
         Weights of the projection and of the orthogonality term.
     epochs, batch_size, learning_rate, weight_decay, device, random_state
         As in `AutoEncoder`.
+    threshold, missing, encode
+        As in `IADC`.
 
     Attributes
     ----------
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     losses_ : list of float
         Mean training loss of each epoch.
     n_features_in_ : int
@@ -97,6 +102,9 @@ class RSRAE(NetworkDetector):
         learning_rate: float = 1e-3,
         weight_decay: float = 1e-6,
         device: str = "cpu",
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.hidden = hidden
@@ -107,6 +115,9 @@ class RSRAE(NetworkDetector):
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.device = device
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def _train(
@@ -160,19 +171,15 @@ class RSRAE(NetworkDetector):
         return widths
 
 
-class Subspaces:
-    """Trained RSRAE members; the score is the squared reconstruction error."""
+class Subspaces(Reconstruction):
+    """Trained RSRAE members."""
 
     def __init__(self, scaling: Scaling, encoder: Frozen, A: Tensor, decoder: Frozen) -> None:
-        self.scaling = scaling
+        super().__init__(scaling)
         self.encoder = encoder
         self.A = A  # (m, d, D)
         self.decoder = decoder
         self.n_members = len(A)
-        self.tile_rows = tile_rows(scaling)
 
-    def scores(self, tile: Data) -> NDArray[np.float64]:
-        """Return (m, n) squared reconstruction errors."""
-        x = tile_to_tensor(tile, self.scaling)
-        x_tilde = torch.sigmoid(self.decoder(self.A @ self.encoder(x)))
-        return squared_error(x, x_tilde).numpy()
+    def _reconstruct(self, x: Tensor) -> Tensor:
+        return torch.sigmoid(self.decoder(self.A @ self.encoder(x)))

@@ -52,7 +52,8 @@ def robust(data: NDArray[Any]) -> Scaling:
     Where the quartiles coincide, as in a column that is mostly one value, the standard deviation
     takes their place.
     """
-    low, middle, high = np.percentile(data, (25, 50, 75), axis=0)
+    numbers = data.astype(np.uint8) if data.dtype == bool else data
+    low, middle, high = np.percentile(numbers, (25, 50, 75), axis=0)
     spread, deviation = (high - low) / 1.349, data.std(axis=0, dtype=np.float64)
     return Scaling(middle, _inverse(np.where(spread > 1e-3 * deviation, spread, deviation)))
 

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import checked_weights
 from aberra.rng import RandomState, entropy_of
 from aberra.robust.history import Round
@@ -29,6 +30,8 @@ class ADC(Ensemble):
         Name of a joblib backend that spreads members over workers; None trains in this process.
     random_state : int, RandomState or None
         Seeds everything; the global generators are left alone.
+    threshold, missing, encode
+        As in `IADC`.
 
     Attributes
     ----------
@@ -36,6 +39,8 @@ class ADC(Ensemble):
         Scores of the training rows: mean, in-bag and out-of-bag.
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     n_features_in_ : int
         Number of columns (pixels times channels for images).
 
@@ -57,12 +62,18 @@ class ADC(Ensemble):
         resample: Resample = True,
         *,
         engine: str | None = None,
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.detector = detector
         self.n_members = n_members
         self.resample = resample
         self.engine = engine
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -88,6 +99,5 @@ class ADC(Ensemble):
         self.members_, self.round_ = self._train_round(
             trainer, trainer._prepare(data), data, weights, entropy_of(self.random_state), 0
         )
-        self._warn_if_constant(self.round_.scores, data)
-        self._set_threshold(self.round_.scores)
+        self._conclude(self.round_.scores, data)
         return self

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import Data, Members, Scorer, checked_weights, member_scores
 from aberra.detectors.foreign import Trainer, as_trainer
 from aberra.detectors.multiview import MultiView
@@ -40,7 +41,7 @@ class Ensemble(Scorer):
         "n_members": [Interval(Integral, 1, None, closed="left")],
         "resample": ["boolean", StrOptions({"subsample"})],
         "engine": [str, None],
-        "random_state": ["random_state"],
+        **Scorer._scorer_constraints,
     }
 
     def _trainer(self) -> Trainer:
@@ -126,6 +127,13 @@ class IADC(Ensemble):
         Go on from the rounds of the last fit instead of starting again.
     random_state : int, RandomState or None
         Seeds everything; the global generators are left alone.
+    threshold : "auto", rule name or float
+        Rule that places `threshold_` on the training scores without labels; a number is the share
+        of training rows to flag.
+    missing : {"error", "impute"}
+        What to do with gaps: say where they are, or fill them with the column's median.
+    encode : {"error", "auto"}
+        What to do with text columns: refuse them, or turn every value into how rare it is.
 
     Attributes
     ----------
@@ -135,6 +143,8 @@ class IADC(Ensemble):
         Scores, weights, crossings and time of every round, the round kept, why it stopped.
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
+    threshold_rule_ : str
+        Name of the rule that placed the threshold.
     n_features_in_ : int
         Number of columns (pixels times channels for images).
 
@@ -173,6 +183,9 @@ class IADC(Ensemble):
         patience: int = 2,
         engine: str | None = None,
         warm_start: bool = False,
+        threshold: float | str = "auto",
+        missing: Missing = "error",
+        encode: Encode = "error",
         random_state: RandomState = None,
     ) -> None:
         self.detector = detector
@@ -184,6 +197,9 @@ class IADC(Ensemble):
         self.patience = patience
         self.engine = engine
         self.warm_start = warm_start
+        self.threshold = threshold
+        self.missing = missing
+        self.encode = encode
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -259,6 +275,5 @@ class IADC(Ensemble):
             )
         kept = history[history.kept]
         self.weights_ = history.weights(history.kept)
-        self._warn_if_constant(kept.scores, data)
-        self._set_threshold(kept.scores)
+        self._conclude(kept.scores, data)
         return self

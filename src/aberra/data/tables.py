@@ -1,0 +1,178 @@
+"""Tables as people have them: text, gaps, odd numbers; and what to say when they cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from aberra.errors import DataError
+
+Missing = Literal["error", "impute"]
+Encode = Literal["error", "auto"]
+
+LARGEST = 1e150  # beyond it the square of a number, and so a distance, overflows
+SHOWN = 5
+
+
+def is_number(column: pd.Series[Any]) -> bool:
+    """Say whether a column holds numbers or booleans."""
+    return bool(
+        pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype)
+    )
+
+
+@dataclass
+class TableReader:
+    """Turns the columns of a table into numbers, the same way at fit and later.
+
+    A number column keeps its values. With `encode="auto"` any other column becomes one number a
+    cell: how rare its value is, minus the logarithm of its share of the training rows; a date
+    becomes seconds. So one column in is one column out, and an explanation can name it. With
+    `missing="impute"` a gap in a number column takes the column's median, and a gap in a text
+    column is a value of its own.
+
+    Attributes
+    ----------
+    medians : list of float
+        Filled into gaps, one per column; empty unless `missing` is "impute".
+    rarity : dict
+        Number of each value of each text column, by position of the column.
+    """
+
+    missing: Missing = "error"
+    encode: Encode = "error"
+    medians: list[float] = field(default_factory=list)
+    rarity: dict[int, dict[str, float]] = field(default_factory=dict)
+    unseen: float = 0.0
+
+    def fit(self, table: pd.DataFrame) -> None:
+        """Learn medians and the rarity of values."""
+        self.unseen = float(np.log(len(table) + 1.0))
+        self.rarity = {}
+        for j, column in _columns(table):
+            if not is_number(column) and not _is_time(column):
+                self._require_encoding(table)
+                counts = _text(column).value_counts()
+                self.rarity[j] = {
+                    str(value): float(np.log((len(table) + 1.0) / (count + 1.0)))
+                    for value, count in counts.items()
+                }
+        if self.missing == "impute":
+            self.medians = self._medians(table)
+
+    def _medians(self, table: pd.DataFrame) -> list[float]:
+        values = self._numbers(table)
+        empty = np.flatnonzero(np.isnan(values).all(axis=0))
+        if len(empty):
+            raise DataError(
+                f"No value at all in {_names(table, empty)}, so there is nothing to impute from. "
+                "Drop what is empty."
+            )
+        return [float(median) for median in np.nanmedian(values, axis=0)]
+
+    def transform(self, table: pd.DataFrame) -> NDArray[np.float64]:
+        """Return the table as numbers; gaps are filled or left for the check to report."""
+        values = self._numbers(table)
+        if self.missing == "impute":
+            gaps = np.isnan(values)
+            values[gaps] = np.broadcast_to(self.medians, values.shape)[gaps]
+        return values
+
+    def _numbers(self, table: pd.DataFrame) -> NDArray[np.float64]:
+        values = np.empty(table.shape, dtype=np.float64)
+        for j, column in _columns(table):
+            values[:, j] = self._column(j, column)
+        return values
+
+    def _column(self, j: int, column: pd.Series[Any]) -> NDArray[np.float64]:
+        if j in self.rarity:
+            rare = _text(column).map(self.rarity[j]).fillna(self.unseen)
+            return np.asarray(rare, dtype=np.float64)
+        if _is_time(column):
+            seconds = (column - pd.Timestamp(0, tz=column.dt.tz)).dt.total_seconds()
+            return np.asarray(seconds, dtype=np.float64)
+        try:
+            return pd.to_numeric(column).to_numpy(np.float64, na_value=np.nan)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"Column {column.name!r} held numbers when the model was fitted, but now holds "
+                f"text: {error}."
+            ) from error
+
+    def _require_encoding(self, table: pd.DataFrame) -> None:
+        if self.encode == "error":
+            odd = [j for j, c in _columns(table) if not is_number(c) and not _is_time(c)]
+            raise DataError(
+                f"Text instead of numbers in {_names(table, odd)}. Drop it, encode it, "
+                "or pass encode='auto'."
+            )
+
+
+def needs_reader(X: Any, missing: Missing, encode: Encode) -> bool:
+    """Say whether the columns have to be looked at one by one before they are numbers."""
+    if missing == "impute" or encode == "auto":
+        return True
+    return isinstance(X, pd.DataFrame) and not all(is_number(X[c]) for c in X)
+
+
+def as_frame(X: Any) -> pd.DataFrame:
+    """Return rows as a data frame whose columns have the best type that fits."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    frame = pd.DataFrame(np.asarray(X))
+    return frame.apply(_best_type) if any(dtype.kind == "O" for dtype in frame.dtypes) else frame
+
+
+def _best_type(column: pd.Series[Any]) -> pd.Series[Any]:
+    try:
+        return pd.to_numeric(column)
+    except (TypeError, ValueError):
+        return column
+
+
+def check_numbers(values: NDArray[Any], names: list[str] | None) -> None:
+    """Raise an error that names columns and counts if numbers are missing, infinite or huge."""
+    if values.dtype.kind not in "fc":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        largest = float(np.abs(values).max(initial=0.0))
+    if largest <= LARGEST:
+        return
+    labels = names if names is not None else [f"{j}" for j in range(values.shape[1])]
+    for what, test, advice in (
+        ("NaN", np.isnan, "Fill the gaps, drop the rows, or pass missing='impute'."),
+        ("infinity", np.isinf, "Replace these values, or drop the rows."),
+        (
+            f"numbers beyond {LARGEST:g}, whose squares overflow",
+            lambda v: np.abs(v.astype(np.float64)) > LARGEST,
+            "Rescale these columns.",
+        ),
+    ):
+        counts = np.array([int(test(values[:, j]).sum()) for j in range(values.shape[1])])
+        if counts.any():
+            bad = np.flatnonzero(counts)
+            listed = ", ".join(f"{labels[j]!r} ({counts[j]} rows)" for j in bad[:SHOWN])
+            more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
+            raise DataError(f"Input X contains {what} in column {listed}{more}. {advice}")
+
+
+def _columns(table: pd.DataFrame) -> list[tuple[int, pd.Series[Any]]]:
+    return [(j, table.iloc[:, j]) for j in range(table.shape[1])]
+
+
+def _is_time(column: pd.Series[Any]) -> bool:
+    return bool(pd.api.types.is_datetime64_any_dtype(column.dtype))
+
+
+def _text(column: pd.Series[Any]) -> pd.Series[Any]:
+    return column.astype("string").fillna("\0missing").astype(object)
+
+
+def _names(table: pd.DataFrame, positions: Any) -> str:
+    shown = [repr(str(table.columns[int(j)])) for j in positions]
+    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
+    return ("column " if len(shown) == 1 else "columns ") + ", ".join(shown[:SHOWN]) + more

@@ -1,0 +1,169 @@
+"""Bad input: what is said, and that nothing is half done."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from aberra import ADC, IADC, OCSVM, AutoEncoder, DeepSVDD, MultiView
+from aberra.errors import DataError
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+MODELS = [MultiView(), OCSVM(), AutoEncoder(epochs=1), ADC(), IADC(max_rounds=2)]
+pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
+
+
+def frame(**columns):
+    return pd.DataFrame({"a": X[:, 0], "b": X[:, 1], **columns})
+
+
+def with_cell(value, dtype=float):
+    table = X.astype(dtype)
+    table[3, 1] = value
+    return table
+
+
+BAD_ROWS = {
+    "empty table": (np.empty((0, 3)), ValueError, "0 sample"),
+    "no columns": (np.empty((5, 0)), ValueError, "0 feature"),
+    "one row": (X[:1], ValueError, "minimum of 2"),
+    "one dimension": (X[0], ValueError, "2D array"),
+    "three dimensions": (X[None], ValueError, "dim 3"),
+    "NaN": (with_cell(np.nan), DataError, r"NaN in column '1' \(1 rows\).*missing='impute'"),
+    "infinity": (with_cell(np.inf), DataError, r"infinity in column '1' \(1 rows\)"),
+    "1e300": (with_cell(1e300), DataError, "squares overflow.*Rescale"),
+    "complex": (X.astype(complex), ValueError, "Complex data not supported"),
+    "sparse": (sparse.csr_matrix(X), TypeError, "[Ss]parse data was passed"),
+    "text": (np.full((5, 2), "word"), ValueError, "Convert your data to numeric"),
+    "text column": (frame(c="word"), DataError, "Text instead of numbers in column 'c'.*encode"),
+    "gap in a frame": (frame(c=[np.nan] * 60), DataError, r"NaN in column 'c' \(60 rows\)"),
+}
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("case", BAD_ROWS)
+def test_bad_rows_are_refused_with_a_reason(model, case):
+    rows, error, text = BAD_ROWS[case]
+    with pytest.raises(error, match=text):
+        model.fit(rows)
+    assert not hasattr(model, "members_")
+
+
+GOOD_ROWS = {
+    "one column": X[:, :1],
+    "constant column": np.column_stack([X, np.ones(60)]),
+    "all rows equal": np.ones((20, 3)),
+    "duplicated rows": np.repeat(X[:10], 5, axis=0),
+    "booleans": X > 0,
+    "integers near overflow": np.where(X > 0, np.iinfo(np.int64).max, np.iinfo(np.int64).min),
+    "single precision": X.astype(np.float32),
+    "fewer rows than a batch": X[:7],
+    "two rows": X[:2],
+    "list": X.tolist(),
+    "booleans in a frame": frame(c=X[:, 2] > 0),
+}
+
+
+@pytest.mark.filterwarnings("ignore::aberra.errors.CollapseWarning")
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("case", GOOD_ROWS)
+def test_odd_but_good_rows_are_scored(model, case):
+    rows = GOOD_ROWS[case]
+    scores = type(model)(**model.get_params(deep=False)).fit(rows).anomaly_score(rows)
+    assert len(scores) == len(rows)
+    assert np.isfinite(scores).all()
+
+
+BAD_LATER = {
+    "fewer columns": (X[:, :2], ValueError, "2 features"),
+    "no rows": (X[:0], ValueError, "0 sample"),
+    "NaN": (with_cell(np.nan), DataError, "NaN in column '1'"),
+    "images": (np.zeros((2, 1, 8, 8)), DataError, "fitted on a table"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_LATER)
+def test_bad_rows_at_score_time_leave_the_model_as_it_was(case):
+    model = MultiView(random_state=0).fit(X)
+    before = model.anomaly_score(X)
+    rows, error, text = BAD_LATER[case]
+    with pytest.raises(error, match=text):
+        model.anomaly_score(rows)
+    np.testing.assert_array_equal(model.anomaly_score(X), before)
+
+
+def test_columns_in_another_order_are_refused_by_name():
+    model = MultiView(random_state=0).fit(frame(c=X[:, 2]))
+    with pytest.raises(ValueError, match="same order"):
+        model.anomaly_score(frame(c=X[:, 2])[["c", "a", "b"]])
+
+
+BAD_SETTINGS = {
+    "no members": (IADC(n_members=0), "n_members"),
+    "ratio": (IADC(outlier_ratio=1.5), "outlier_ratio"),
+    "rounds": (IADC(max_rounds=0), "max_rounds"),
+    "temperature": (IADC(temperature=0), "temperature"),
+    "resample": (IADC(resample="half"), "resample"),
+    "threshold": (MultiView(threshold="guess"), "threshold"),
+    "missing": (MultiView(missing="drop"), "missing"),
+    "nu": (OCSVM(nu=0), "nu"),
+    "epochs": (AutoEncoder(epochs=0), "epochs"),
+    "epochs inside": (ADC(AutoEncoder(epochs=0)), "epochs"),
+    "learning rate": (DeepSVDD(learning_rate=-1), "learning_rate"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_SETTINGS)
+def test_bad_settings_are_named(case):
+    model, name = BAD_SETTINGS[case]
+    with pytest.raises(ValueError, match=name):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m).__name__)
+def test_bad_weights_are_refused(model):
+    with pytest.raises(ValueError, match=r"[Nn]egative"):
+        model.fit(X, sample_weight=-np.ones(60))
+    with pytest.raises(ValueError, match="at least one non-zero"):
+        model.fit(X, sample_weight=np.zeros(60))
+    with pytest.raises(ValueError, match=r"inconsistent|shape"):
+        model.fit(X, sample_weight=np.ones(59))
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X, sample_weight=np.full(60, np.nan))
+
+
+def test_gaps_and_text_are_handled_on_request():
+    text = np.where(X[:, 0] > 0, "left", "right").astype(object)
+    text[5] = "nowhere"
+    text[6] = None
+    dirty = frame(c=text, d=pd.date_range("2020-01-01", periods=60))
+    dirty.loc[3, "b"] = np.nan
+    model = IADC(missing="impute", encode="auto", random_state=0).fit(dirty)
+    scores = model.anomaly_score(dirty)
+    assert np.isfinite(scores).all()
+    assert scores[5] > np.median(scores)
+    later = dirty.copy()
+    later.loc[0, "c"] = "never seen"
+    assert model.anomaly_score(later)[0] > scores[0]
+    shares = model.explain(later.iloc[[0]])
+    assert shares.iloc[0].idxmax() == "c"
+    wrong = dirty.assign(a="text now")
+    with pytest.raises(DataError, match="'a' held numbers"):
+        model.anomaly_score(wrong)
+
+
+def test_imputed_gap_is_the_median():
+    table = frame(c=X[:, 2])
+    model = MultiView(missing="impute", random_state=0).fit(table)
+    gap, filled = table.copy(), table.copy()
+    gap.loc[0, "a"] = np.nan
+    filled.loc[0, "a"] = table["a"].median()
+    np.testing.assert_array_equal(model.anomaly_score(gap), model.anomaly_score(filled))
+    with pytest.raises(DataError, match="No value at all in column 'a'"):
+        MultiView(missing="impute").fit(table.assign(a=np.nan))
+
+
+def test_object_arrays_are_read_column_by_column():
+    rows = np.array([[1.0, "x"], [2.0, "y"], [3.0, "x"], [2.5, "x"]], dtype=object)
+    scores = MultiView(encode="auto", random_state=0).fit(rows).anomaly_score(rows)
+    assert scores.shape == (4,)

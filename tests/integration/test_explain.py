@@ -1,0 +1,68 @@
+"""Explanations on tables where the odd cell is known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.ensemble import IsolationForest
+
+from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
+
+DETECTORS = [
+    MultiView(),
+    OCSVM(),
+    AutoEncoder(epochs=60),
+    DeepSVDD(epochs=30, pretrain_epochs=60),
+    HybridOCSVM(pretrain_epochs=60),
+    RSRAE(epochs=60),
+    DAGPR(pretrain_epochs=60),
+    ADC(),
+    IADC(),
+    IADC(AutoEncoder(epochs=30), n_members=3, max_rounds=2),
+    ADC(IsolationForest()),
+]
+N_PLANTED = 40
+pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """Return correlated clean rows, and new ones with one known cell moved by eight deviations."""
+    generator = np.random.default_rng(0)
+    mixing = generator.normal(size=(3, 6))
+    X = generator.normal(size=(640, 3)) @ mixing + 0.5 * generator.normal(size=(640, 6))
+    clean, new = X[N_PLANTED:], X[:N_PLANTED]
+    columns = generator.integers(6, size=N_PLANTED)
+    signs = generator.choice([-1, 1], N_PLANTED)
+    new[np.arange(N_PLANTED), columns] += 8 * signs * clean.std(axis=0)[columns]
+    return clean, new, columns
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=str)
+def test_the_moved_column_comes_first(detector, planted):
+    clean, new, columns = planted
+    shares = clone(detector).set_params(random_state=0).fit(clean).explain(new)
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (shares >= 0).all()
+    assert (shares.argmax(axis=1) == columns).mean() >= 0.9
+
+
+@pytest.mark.parametrize("detector", [MultiView(), DeepSVDD()], ids=str)
+def test_robust_training_explains_rows_it_was_trained_on(detector, planted):
+    clean, new, columns = planted
+    dirty = np.concatenate([new, clean])
+    model = IADC(detector, max_rounds=3, random_state=0).fit(dirty)
+    assert (model.explain(new).argmax(axis=1) == columns).mean() >= 0.9
+
+
+def test_frame_in_names_out(planted):
+    X, *_ = planted
+    frame = pd.DataFrame(X, columns=list("uvwxyz"), index=np.arange(600) + 1000)
+    shares = MultiView(random_state=0).fit(frame).explain(frame[:5])
+    assert list(shares.columns) == list("uvwxyz")
+    assert list(shares.index) == [1000, 1001, 1002, 1003, 1004]
+
+
+def test_a_row_without_a_cause_has_equal_shares():
+    model = OCSVM().fit(np.ones((20, 4)))
+    np.testing.assert_allclose(model.explain(np.ones((1, 4))), 1 / 4)
