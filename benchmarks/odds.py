@@ -22,7 +22,7 @@ from aberra import DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
 from aberra.detectors.base import Data, member_scores
 from aberra.metrics import auroc
 from aberra.rng import draw_seeds, single_thread, stream
-from aberra.robust.history import History, round_from
+from aberra.robust.history import History, kept_round, round_from, settled
 from aberra.robust.resampling import resampled_rows
 from benchmarks.records import append, environment, load_set, read
 
@@ -126,6 +126,13 @@ def _auroc_finite(y: NDArray[np.int8], scores: NDArray[np.float64]) -> float | N
     return auroc(y[seen], scores[seen]) if seen.any() else None
 
 
+def kept_auroc(cell: dict[str, Any]) -> float:
+    """Return the AUROC of the round that the default rule keeps, whatever the run's patience."""
+    h, patience = cell["crossings"]["0.5"], IADC().patience
+    stop = next((t for t in range(1, len(h) + 1) if settled(h[:t], patience)), len(h))
+    return float(cell["rounds"][kept_round(h[:stop])])
+
+
 def paper(targets: Path) -> dict[tuple[str, str, str], float]:
     """Return the paper's means by detector, variant and set, where the tables are at hand."""
     import csv
@@ -159,7 +166,8 @@ def _entry(
     variant: str,
     name: str,
 ) -> str:
-    values = [100 * c[variant] for c in cells if c["detector"] == detector and c["set"] == name]
+    chosen = [c for c in cells if c["detector"] == detector and c["set"] == name]
+    values = [100 * (kept_auroc(c) if variant == "iadc" else c[variant]) for c in chosen]
     if not values:
         return "-"
     ours = f"{np.mean(values):.1f} ± {np.std(values):.1f}"

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from aberra.detectors.multiview import MultiView
     from aberra.detectors.ocsvm import OCSVM
     from aberra.detectors.rsrae import RSRAE
+    from aberra.model_file import load, save
     from aberra.robust.adc import ADC
     from aberra.robust.iadc import IADC
 
@@ -29,6 +30,8 @@ _HOMES = {
     "DeepSVDD": "aberra.detectors.deep_svdd",
     "HybridOCSVM": "aberra.detectors.hybrid",
     "MultiView": "aberra.detectors.multiview",
+    "load": "aberra.model_file",
+    "save": "aberra.model_file",
 }
 
 __all__ = [
@@ -41,6 +44,8 @@ __all__ = [
     "DeepSVDD",
     "HybridOCSVM",
     "MultiView",
+    "load",
+    "save",
 ]
 
 

@@ -9,6 +9,10 @@ class DataError(AberraError, ValueError):
     """The data cannot be used as given; the message says where and what to do."""
 
 
+class ModelFileError(AberraError):
+    """A model cannot be saved, or its file not be loaded; the message names the part."""
+
+
 class CollapseWarning(UserWarning):
     """A detector gives every training row the same score, so it separates nothing."""
 

@@ -91,7 +91,8 @@ def mixture(scores: NDArray[np.float64]) -> float:
     Two of them describe normal rows, whose scores are skewed; the third describes anomalies. The
     threshold is the highest score below the first that belongs more likely than not to the third.
 
-    Where the lower half is all ties, or nothing belongs to the third, this is `robust_z`.
+    Of fewer than 10 rows, where the lower half is all ties, or where nothing belongs to the third,
+    this is `robust_z`.
 
     Parameters
     ----------
@@ -104,14 +105,14 @@ def mixture(scores: NDArray[np.float64]) -> float:
         A score of the upper half, or the threshold of `robust_z`.
     """
     middle, spread = _middle_and_spread(scores)
-    if not spread > 0:
+    if not spread > 0 or len(scores) < 10:
         return robust_z(scores)
     ordered = np.sort(scores)
     if len(ordered) > MIXTURE_ROWS:
         ordered = np.quantile(ordered, (np.arange(MIXTURE_ROWS) + 0.5) / MIXTURE_ROWS)
     reach = REACH * spread
     share = _top_component((np.clip(ordered, middle - reach, middle + reach) - middle) / spread)
-    odd = np.flatnonzero((share > 0.5) & (ordered > middle))
+    odd = np.flatnonzero((share > 0.5 + 1e-6) & (ordered > middle))
     return max(float(ordered[odd[0] - 1]), middle) if len(odd) else robust_z(scores)
 
 
@@ -253,5 +254,6 @@ def _top_component(u: NDArray[np.float64]) -> NDArray[np.float64]:
         log_density = np.log(mass / np.sqrt(variance))[:, None] - distance / (2 * variance[:, None])
         shares = np.exp(np.maximum(log_density - log_density.max(axis=0), -700.0))
         shares /= shares.sum(axis=0)
-    top: NDArray[np.float64] = shares[mean.argmax()]
+    # Components can merge: rounding must not tell them apart.
+    top: NDArray[np.float64] = shares[np.flatnonzero(mean > mean.max() - 1e-6)].max(axis=0)
     return top

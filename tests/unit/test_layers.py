@@ -26,6 +26,7 @@ LAYERS = {
     "detectors": 2,
     "robust": 3,
     "plots": 4,
+    "model_file": 4,
     "demo": 5,
     "cli": 6,
 }

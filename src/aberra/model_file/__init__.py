@@ -1,0 +1,206 @@
+"""Save a fitted model to one file and load it back, to the last bit and without running its code.
+
+`container` is the frame of the file, `schema` says what each estimator consists of, `kinds`,
+`composite`, `values` and `foreign` write and read the pieces.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+import torch
+from sklearn.utils.validation import check_is_fitted
+
+import aberra
+from aberra.detectors.foreign import ForeignMembers
+from aberra.errors import ModelFileError
+from aberra.model_file import container
+from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
+from aberra.model_file.kinds import Kind, Reader, Writer, damaged
+from aberra.model_file.schema import CLASSES, LEARNT, OPTIONAL
+from aberra.model_file.values import Unfitted, Values
+
+__all__ = ["load", "save"]
+
+ESTIMATOR = Unfitted(CLASSES, Values(CLASSES))
+ENTRIES = {"format", "versions", "estimator", "learnt"}
+WHEN_UNWRITABLE = (
+    "An older file of that name is as it was. See to the folder, its permissions and the space "
+    "left on its disk, or choose another one."
+)
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted model to one file, all or nothing.
+
+    The file holds a JSON manifest and arrays; nothing is pickled. If anything goes wrong, on a
+    full disk for example, an older file of the same name is left as it was. Saving the same
+    model twice gives the same bytes.
+
+    Parameters
+    ----------
+    model : estimator
+        Any fitted estimator of Aberra. Members of `ADC` and `IADC` may be scikit-learn's, as far
+        as skops trusts their types; PyOD's and scikit-learn's trees cannot be loaded safely, so
+        they are refused here. A `RandomState` among the parameters is saved as it stands now.
+    path : str or path-like
+        The file to write, by convention `*.aberra`. Its folder must exist.
+
+    Raises
+    ------
+    NotFittedError
+        If the model has not been fitted.
+    TypeError
+        If it is not one of Aberra's estimators.
+    ModelFileError
+        If a part of it cannot be saved, or the file cannot be written.
+
+    See Also
+    --------
+    load : Load a model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from aberra import MultiView, load, save
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> model = MultiView(random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(model, Path(folder) / "model.aberra")
+    ...     again = load(Path(folder) / "model.aberra")
+    >>> bool((again.anomaly_score(X) == model.anomaly_score(X)).all())
+    True
+    """
+    if type(model) is not CLASSES.get(type(model).__name__):
+        raise TypeError(
+            f"save takes {', '.join(CLASSES)}, but got {type(model).__name__}. Other detectors "
+            "can be saved as members: ADC(detector, n_members=1, resample=False)."
+        )
+    check_is_fitted(model, ["members_", "threshold_"])
+    with _explained("save to", path):
+        container.write(Path(path), container.pack(*_taken_apart(model)))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load a model that `save` wrote; its scores are the same bytes as before.
+
+    Nothing in the file is run: names are looked up in a list of known classes, and every part is
+    checked before it is used. Bits can still differ with other versions of NumPy or torch.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    model : estimator
+        Fitted, and ready to score, to be saved again, or to go on with `warm_start`.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, of a newer format, or not a model.
+
+    See Also
+    --------
+    save : Save a model.
+
+    Examples
+    --------
+    >>> from aberra import load
+    >>> load("missing.aberra")
+    Traceback (most recent call last):
+    ...
+    aberra.errors.ModelFileError: Cannot load missing.aberra: No such file or directory.
+    """
+    with _explained("load", path):
+        return _put_together(*container.unpack(container.read(Path(path))))
+
+
+@contextmanager
+def _explained(task: str, path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn whatever goes wrong into one error that names the file."""
+    try:
+        yield
+    except OSError as error:
+        why = error.strerror or str(error)
+        hint = "" if task == "load" else f" {WHEN_UNWRITABLE}"
+        raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}.{hint}") from error
+    except ModelFileError as error:
+        raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {error}.") from error
+    except Exception as error:  # parts that do not fit each other can fail anywhere
+        why = f"{type(error).__name__}: {error}"
+        raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}") from error
+
+
+def _taken_apart(model: Any) -> tuple[dict[str, Any], container.Arrays]:
+    """Return the manifest and the arrays of a model."""
+    out, held = Writer(), vars(model)
+    learnt = _learnt(model, held)
+    if extra := sorted(set(held) - set(learnt) - set(model.get_params(deep=False))):
+        damaged(type(model).__name__, f"{extra} have no place in the file; delete them first")
+    manifest = {
+        "format": container.FORMAT,
+        "versions": _versions(),
+        "estimator": ESTIMATOR.encode(model, out, "params"),
+        "learnt": encode_fields(learnt, held, out, "learnt"),
+    }
+    return manifest, out.arrays
+
+
+def _put_together(manifest: dict[str, Any], arrays: container.Arrays) -> Any:
+    """Make the model again, and see that its parts fit."""
+    checked_keys(manifest, ENTRIES, "manifest")
+    if manifest["format"] != container.FORMAT:
+        damaged("manifest", f"format {manifest['format']!r} contradicts the header")
+    file = Reader(arrays)
+    model = ESTIMATOR.decode(manifest["estimator"], file, "params")
+    node = checked_object(manifest["learnt"], "learnt")
+    vars(model).update(decode_fields(_learnt(model, node), node, file, "learnt"))
+    if file.arrays:
+        damaged("arrays", f"unknown entries {sorted(file.arrays)}")
+    _check_fit(model)
+    return model
+
+
+def _learnt(model: Any, held: Mapping[str, Any]) -> dict[str, Kind]:
+    """Return the kinds of all that this model has learnt."""
+    optional = {name: kind for name, kind in OPTIONAL.items() if name in held}
+    return {**LEARNT[type(model)], **optional}
+
+
+def _check_fit(model: Any) -> None:
+    """Score one row of zeros with all members of our own: sizes that disagree show here.
+
+    Foreign members are left alone, because zeros may be no valid row for them.
+    """
+    row = np.zeros((1, model.n_features_in_))
+    for members in getattr(model.members_, "parts", [model.members_]):
+        if isinstance(members, ForeignMembers):
+            continue
+        with np.errstate(all="ignore"):
+            shape = members.scores(row).shape
+        if shape != (members.n_members, 1):
+            damaged("learnt.members_", f"one row gives scores of shape {shape}")
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "aberra": aberra.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+        "scikit-learn": sklearn.__version__,
+        "scipy": scipy.__version__,
+        "torch": str(torch.__version__),
+    }

@@ -1,0 +1,135 @@
+"""The file itself: magic, format, checksum, lengths, JSON manifest, arrays; written atomically.
+
+::
+
+    8 bytes   magic
+    4 bytes   format version
+    32 bytes  SHA-256 of everything below
+    8 bytes   length of the manifest
+    8 bytes   length of the arrays
+    ...       manifest (JSON, ASCII)
+    ...       arrays (safetensors)
+
+The checksum finds damage. It is no signature: whoever can write a file can write its checksum.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import struct
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+from aberra.errors import ModelFileError
+
+Arrays = dict[str, NDArray[Any]]
+
+MAGIC = b"\x89ABERRA\n"
+FORMAT = 1
+HEAD = struct.Struct("<8sI32s")
+LENGTHS = struct.Struct("<QQ")
+
+
+def pack(manifest: dict[str, Any], arrays: Arrays) -> bytes:
+    """Return the bytes of a model file; the same model gives the same bytes."""
+    text = json.dumps(manifest, allow_nan=False, separators=(",", ":")).encode("ascii")
+    blob = save_arrays({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+    body = LENGTHS.pack(len(text), len(blob)) + text + blob
+    return HEAD.pack(MAGIC, FORMAT, hashlib.sha256(body).digest()) + body
+
+
+def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
+    """Return manifest and arrays of a file that is whole; say what is wrong with any other."""
+    text, blob = _parts(data)
+    try:
+        manifest = json.loads(text.decode("ascii"))
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"the manifest is not JSON ({error})") from error
+    if not isinstance(manifest, dict):
+        raise ModelFileError("the manifest is not a JSON object")
+    try:
+        # Copies, so that arrays are writable and aligned as those of a fit are.
+        return manifest, {name: array.copy() for name, array in load_arrays(blob).items()}
+    except Exception as error:  # safetensors has its own errors, and NumPy its own
+        raise ModelFileError(f"the arrays are not valid safetensors ({error})") from error
+
+
+def _parts(data: bytes) -> tuple[bytes, bytes]:
+    """Check the frame, outermost first; return manifest and arrays as bytes."""
+    if data[: len(MAGIC)] != MAGIC:
+        raise ModelFileError("it is not an Aberra model file (the first bytes are others)")
+    if len(data) < HEAD.size + LENGTHS.size:
+        raise ModelFileError(f"the file is cut off in its header, after {len(data)} bytes")
+    _, version, digest = HEAD.unpack_from(data)
+    _check_format(version)
+    n_text, n_blob = LENGTHS.unpack_from(data, HEAD.size)
+    start = HEAD.size + LENGTHS.size
+    if len(data) != start + n_text + n_blob:
+        raise ModelFileError(
+            f"the file has {len(data)} bytes instead of the {start + n_text + n_blob} its header "
+            "announces: it is cut off, extended, or its header is damaged. Save the model again"
+        )
+    if hashlib.sha256(memoryview(data)[HEAD.size :]).digest() != digest:
+        raise ModelFileError(
+            "the checksum does not match: bytes were altered since it was saved. Take a sound "
+            "copy, or save the model again"
+        )
+    return data[start : start + n_text], data[start + n_text :]
+
+
+def _check_format(version: int) -> None:
+    if version > FORMAT:
+        raise ModelFileError(
+            f"the file has format {version}, newer than format {FORMAT}, the latest this version "
+            "of Aberra reads. Update Aberra (pip install -U aberra), or save the model again "
+            "with this version"
+        )
+    if version < 1:
+        raise ModelFileError(f"the header is damaged: there is no format {version}")
+
+
+def read(path: Path) -> bytes:
+    """Read a regular file whole."""
+    if path.exists() and not path.is_file():
+        raise ModelFileError("it is not a regular file")
+    return path.read_bytes()
+
+
+def write(path: Path, data: bytes) -> None:
+    """Put `data` at `path`, all or nothing, whatever happens meanwhile.
+
+    The bytes go to a temporary file in the same folder and reach the disk before its name is
+    changed. A process that is killed may leave the temporary file behind, never half a model.
+    """
+    target = Path(os.path.realpath(path))  # a link stays a link
+    temporary = target.with_name(f".{secrets.token_hex(8)}.aberra-tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name survive a power cut, where the system can sync a folder at all."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,203 @@
+"""What each estimator has learnt, part by part: the whole of format 1.
+
+These tables are the only way from a name in a file to a class. A change here that old files do
+not fit needs a new format number in `container.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from aberra.data.tables import TableReader
+from aberra.detectors.autoencoder import AutoEncoder, Reconstructors
+from aberra.detectors.dagpr import DAGPR, Regression, Regressions
+from aberra.detectors.deep_svdd import DeepSVDD, Spheres
+from aberra.detectors.foreign import ForeignMembers
+from aberra.detectors.hybrid import CodeExpansions, HybridOCSVM
+from aberra.detectors.multiview import N_VIEWS, Lenses, MultiView, View, Views
+from aberra.detectors.ocsvm import OCSVM, Expansions, KernelExpansion
+from aberra.detectors.rsrae import RSRAE, Subspaces
+from aberra.detectors.scaling import Scaling
+from aberra.model_file.composite import NamedBy, OneOf, Part
+from aberra.model_file.foreign import Foreign
+from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, Scalar
+from aberra.nets.conv import ConvLayer, ConvPlan, FrozenConv
+from aberra.nets.stacked import FrozenMLP
+from aberra.robust.adc import ADC
+from aberra.robust.committee import Committee
+from aberra.robust.history import History, Round
+from aberra.robust.iadc import IADC
+
+INT, FLOAT, TEXT, BOOL = Scalar(int), Scalar(float), Scalar(str), Scalar(bool)
+
+
+def array(*dims: int | str | None) -> Array:
+    """Doubles. Dimensions: D columns and N rows are the same in the whole file."""
+    return Array(dims)
+
+
+def tensor(*dims: int | str | None) -> Array:
+    """Doubles that torch works with."""
+    return Array(dims, tensor=True)
+
+
+def ints(length: int) -> As:
+    """So many integers, as a tuple."""
+    return As(tuple, ListOf(INT), length)
+
+
+def _names(items: list[str]) -> Any:
+    return np.array(items, dtype=object)
+
+
+SCALING = Part(Scaling, {"shift": array("k"), "factor": array("k")})
+
+READER = Part(
+    TableReader,
+    {
+        "missing": TEXT,
+        "encode": TEXT,
+        "medians": ListOf(FLOAT),
+        "rarity": NamedBy(NamedBy(FLOAT), int),
+        "unseen": FLOAT,
+    },
+)
+
+# Networks
+LAYER = Part(
+    ConvLayer,
+    {
+        **dict.fromkeys(("n_in", "n_out", "kernel", "padding", "stride"), INT),
+        **dict.fromkeys(("size", "output_padding"), ints(2)),
+        **dict.fromkeys(("transposed", "pool", "linear"), BOOL),
+        "upsample_to": Maybe(ints(2)),
+    },
+)
+PLAN = Part(
+    ConvPlan,
+    {
+        "image": ints(3),
+        "layers": As(tuple, ListOf(LAYER)),
+        "n_code": INT,
+        "inner": ints(3),
+        "decodes": BOOL,
+        "dense": BOOL,
+    },
+)
+NETWORK = OneOf(
+    Part(
+        FrozenMLP,
+        {
+            "weights": ListOf(tensor(None, None, None)),
+            "biases": ListOf(tensor(None, None)),
+            "linear_output": BOOL,
+        },
+    ),
+    Part(FrozenConv, {"plan": PLAN, "arrays": NamedBy(Array(None, "float32", tensor=True))}),
+)
+
+# Members
+EXPANSION = Part(
+    KernelExpansion,
+    {"vectors": array("s", "k"), "coefficients": array("s"), "rho": FLOAT, "gamma": FLOAT},
+)
+EXPANSIONS = Part(Expansions, {"scaling": SCALING, "machines": ListOf(EXPANSION)})
+CODE_EXPANSIONS = Part(
+    CodeExpansions,
+    {
+        "scaling": SCALING,
+        "encoder": NETWORK,
+        "code_scalings": ListOf(SCALING),
+        "machines": ListOf(EXPANSION),
+    },
+)
+RECONSTRUCTORS = Part(Reconstructors, {"scaling": SCALING, "encoder": NETWORK, "decoder": NETWORK})
+SPHERES = Part(Spheres, {"scaling": SCALING, "encoder": NETWORK, "centre": tensor(None, None, 1)})
+SUBSPACES = Part(
+    Subspaces,
+    {
+        "scaling": SCALING,
+        "encoder": NETWORK,
+        "A": tensor(None, None, None),
+        "decoder": NETWORK,
+    },
+)
+REGRESSION = Part(Regression, {"vectors": array("s", "k"), "coefficients": array("s")})
+REGRESSIONS = Part(
+    Regressions, {"scaling": SCALING, "encoder": NETWORK, "regressions": ListOf(REGRESSION)}
+)
+LENSES = Part(Lenses, {"robust": SCALING, "unit": SCALING, "grid": SCALING, "n_bins": INT})
+VIEW = Part(
+    View,
+    {
+        "lenses": LENSES,
+        "mean": array("D"),
+        "precision": array("D", "D"),
+        "robust_landmarks": array("s", "D"),
+        "unit_landmarks": array("s", "D"),
+        "surprise": array("D", None),
+        "n_neighbours": INT,
+        "middle": array(N_VIEWS, 1),
+        "spread": array(N_VIEWS, 1),
+    },
+)
+VIEWS = Part(Views, {"members": ListOf(VIEW)})
+FOREIGN = Part(ForeignMembers, {"detectors": ListOf(Foreign())})
+ANY_MEMBERS = OneOf(
+    EXPANSIONS, CODE_EXPANSIONS, RECONSTRUCTORS, SPHERES, SUBSPACES, REGRESSIONS, VIEWS, FOREIGN
+)
+COMMITTEE = Part(Committee, {"parts": ListOf(ANY_MEMBERS)})
+
+# Rounds
+ROUND = Part(
+    Round, {**dict.fromkeys(("scores", "in_bag", "out_of_bag"), array("N")), "seconds": FLOAT}
+)
+HISTORY = Part(
+    History,
+    {
+        "outlier_ratio": FLOAT,
+        "patience": INT,
+        "temperature": FLOAT,
+        "rounds": ListOf(ROUND),
+        "reason": TEXT,
+        "_crossings": ListOf(INT),
+    },
+)
+
+# Estimators: the attributes that `fit` sets
+COMMON: dict[str, Kind] = {
+    "n_features_in_": Count("D"),
+    "image_shape_": Maybe(ints(3)),
+    "threshold_": FLOAT,
+    "threshold_rule_": TEXT,
+    "contamination_": FLOAT,
+    "references_": array(3, "D"),
+}
+OPTIONAL: dict[str, Kind] = {  # set for some data only
+    "feature_names_in_": As(_names, ListOf(TEXT)),
+    "reader_": Maybe(READER),
+}
+LOSSES: dict[str, Kind] = {"losses_": ListOf(FLOAT)}
+SOLVER: dict[str, Kind] = {"solver_": TEXT}
+
+LEARNT: Mapping[type, Mapping[str, Kind]] = {
+    ADC: {**COMMON, "members_": COMMITTEE, "round_": ROUND},
+    AutoEncoder: {**COMMON, **LOSSES, "members_": RECONSTRUCTORS},
+    DAGPR: {**COMMON, **LOSSES, "members_": REGRESSIONS},
+    DeepSVDD: {**COMMON, **LOSSES, "members_": SPHERES},
+    HybridOCSVM: {**COMMON, **LOSSES, **SOLVER, "members_": CODE_EXPANSIONS},
+    IADC: {
+        **COMMON,
+        "members_": COMMITTEE,
+        "history_": HISTORY,
+        "weights_": array("N"),
+        "_entropy": INT,
+    },
+    MultiView: {**COMMON, "members_": VIEWS},
+    OCSVM: {**COMMON, **SOLVER, "members_": EXPANSIONS},
+    RSRAE: {**COMMON, **LOSSES, "members_": SUBSPACES},
+}
+CLASSES: Mapping[str, Any] = {cls.__name__: cls for cls in LEARNT}

@@ -1,0 +1,216 @@
+"""The label-free thresholds: closed forms, invariances, and the odd shapes scores can take."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from scipy import stats
+from sklearn.datasets import make_blobs
+
+from aberra.errors import DataError
+from aberra.thresholds import (
+    DEFAULT,
+    RULES,
+    consensus,
+    knee,
+    mixture,
+    robust_z,
+    tail,
+    target_rate,
+    threshold,
+)
+
+every_rule = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+whole_scores = hnp.arrays(np.int64, st.integers(2, 60), elements=st.integers(-1000, 1000))
+wild_scores = hnp.arrays(
+    np.float64,
+    st.integers(2, 40),
+    elements=st.one_of(
+        st.floats(-1e300, 1e300), st.sampled_from([0.0, 1.0, 5e-324, -1e300, 1e300])
+    ),
+)
+
+
+def contaminated(share, n=2000, distance=8.0, seed=0):
+    rng = np.random.default_rng(seed)
+    n_odd = int(share * n)
+    return np.concatenate([rng.normal(size=n - n_odd), rng.normal(distance, size=n_odd)])
+
+
+@every_rule
+@settings(max_examples=40, deadline=None)
+@given(whole_scores, st.sampled_from([0.25, 1.0, 2.0, 1024.0]), st.integers(-64, 64))
+def test_threshold_moves_with_the_scores(rule, s, scale, shift):
+    # Powers of two and integers: the moved scores are exact.
+    s = s.astype(np.float64)
+    np.testing.assert_allclose(rule(scale * s + shift), scale * rule(s) + shift, rtol=1e-9)
+
+
+@every_rule
+@pytest.mark.parametrize("n", [2, 3, 9, 10, 31, 80, 3000])
+def test_threshold_moves_with_the_scores_under_any_scale(rule, n):
+    rng = np.random.default_rng(n)
+    for s in (rng.gamma(2.0, size=n), rng.standard_cauchy(n), rng.integers(0, 5, n)):
+        for scale, shift in ((1e-6, 0.3), (0.7, -11.0), (3e7, 12345.6)):
+            np.testing.assert_allclose(rule(scale * s + shift), scale * rule(s) + shift, rtol=1e-9)
+
+
+@every_rule
+@settings(max_examples=40, deadline=None)
+@given(whole_scores, st.randoms(use_true_random=False))
+def test_order_of_rows_does_not_matter(rule, s, random):
+    mixed = s.astype(np.float64)
+    random.shuffle(mixed)
+    assert rule(mixed) == rule(s.astype(np.float64))
+
+
+@every_rule
+@settings(max_examples=40, deadline=None)
+@given(wild_scores)
+def test_any_scores_give_a_finite_threshold_that_flags_at_most_half(rule, s):
+    t = rule(s)
+    assert isinstance(t, float)
+    assert np.isfinite(t)
+    assert (s > t).mean() <= 0.5
+    assert rule(s) == t
+
+
+@every_rule
+@pytest.mark.parametrize("value", [0.0, -3.7, 0.1, 1e300])
+@pytest.mark.parametrize("n", [1, 2, 3, 1001])
+def test_constant_scores_flag_nothing(rule, value, n):
+    assert rule(np.full(n, value)) >= value
+
+
+@every_rule
+def test_scores_are_left_alone(rule):
+    s = contaminated(0.1)
+    before = s.copy()
+    rule(s)
+    np.testing.assert_array_equal(s, before)
+
+
+@every_rule
+def test_most_rows_tied(rule):
+    s = np.concatenate([np.zeros(900), np.arange(1.0, 101.0)])
+    assert 0 <= rule(s) < 100
+
+
+@pytest.mark.parametrize("rule", [mixture, tail, target_rate, robust_z])
+def test_a_million_rows_agree_with_a_few_thousand_of_the_same_law(rule):
+    many, few = (stats.norm.ppf((np.arange(n) + 0.5) / n) for n in (10**6, 2000))
+    np.testing.assert_allclose(rule(many), rule(few), rtol=0.02)
+
+
+def test_knee_flags_fewer_of_a_clean_law_the_more_rows_there_are():
+    # The top of the sample moves out, and the chord with it.
+    laws = [stats.norm.ppf((np.arange(n) + 0.5) / n) for n in (100, 1000, 10**6)]
+    shares = [(s > knee(s)).mean() for s in laws]
+    assert 0.12 > shares[0] > shares[1] > shares[2] > 0.04
+
+
+def test_robust_z_on_the_normal_law():
+    s = stats.norm(5, 2).ppf((np.arange(10001) + 0.5) / 10001)
+    np.testing.assert_allclose(robust_z(s), 5 + 3 * 2, rtol=1e-3)
+    np.testing.assert_allclose(robust_z(s, z=1.0), 5 + 2, rtol=1e-3)
+
+
+def test_knee_on_a_written_example():
+    # Upper half: 5, 6, 7, 8, 28. Below the chord at x = 0.75: 0.75 - 3 / 23.
+    assert knee(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 28.0])) == 8.0
+
+
+def test_knee_is_where_the_density_falls_to_its_average():
+    # The upper half has the density 2 (1 - u) on [0, 1], whose average is 1, reached at u = 1/2.
+    upper = 1 - np.sqrt(1 - np.linspace(0, 1, 20001))
+    s = np.concatenate([-upper[1:], upper])
+    np.testing.assert_allclose(knee(s), 0.5, atol=1e-3)
+
+
+def test_knee_without_a_knee_is_robust_z():
+    even = np.arange(50.0)
+    assert knee(even) == robust_z(even) > even.max()
+    late = np.concatenate([np.arange(50.0), 1000 - np.arange(45.0)])  # crowded at the top only
+    assert knee(late) <= 50.0
+
+
+def test_one_extreme_row_does_not_hide_the_others():
+    s = np.concatenate([contaminated(0.05), [1e12]])
+    for rule in (knee, mixture, consensus, tail, robust_z):
+        assert 0.04 < (s > rule(s)).mean() < 0.12
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.2, 0.3])
+def test_mixture_finds_the_share_of_separate_anomalies(share):
+    s = contaminated(share)
+    np.testing.assert_allclose((s > mixture(s)).mean(), share, atol=0.005)
+
+
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.2, 0.3])
+def test_default_catches_separate_anomalies_with_few_false_alarms(share):
+    s = contaminated(share)
+    flagged = s > RULES[DEFAULT](s)
+    odd = np.arange(len(s)) >= len(s) - int(share * len(s))
+    assert flagged[odd].mean() > 0.99
+    assert flagged[~odd].mean() < 0.06
+
+
+@pytest.mark.parametrize("shape", [-0.5, 0.0, 0.3])
+@pytest.mark.parametrize("rate", [0.001, 0.01, 0.05])
+def test_tail_is_exact_on_its_own_law(shape, rate):
+    levels = np.linspace(0, 1, 8001)[:-1]
+    s = stats.genpareto(shape, loc=2.0, scale=3.0).ppf(levels)
+    expected = stats.genpareto(shape, loc=2.0, scale=3.0).isf(rate)
+    np.testing.assert_allclose(tail(s, rate), expected, rtol=0.01)
+
+
+def test_tail_does_not_look_at_the_top_eighth():
+    s = np.sort(np.random.default_rng(2).gamma(2.0, size=800))
+    far = s.copy()
+    far[710:] *= 50
+    assert tail(far) == tail(s)
+
+
+def test_target_rate_flags_the_stated_share():
+    s = np.random.default_rng(3).normal(size=1000)
+    assert (s > target_rate(s, 0.05)).sum() == 50
+
+
+def test_consensus_lies_midway():
+    s = np.random.default_rng(4).gamma(2.0, size=500)
+    np.testing.assert_allclose(consensus(s), (knee(s) + mixture(s)) / 2)
+
+
+def test_threshold_names_the_rule_it_used():
+    s = np.random.default_rng(5).gamma(2.0, size=500)
+    assert threshold(s) == (RULES[DEFAULT](s), DEFAULT)
+    for name, rule in RULES.items():
+        assert threshold(s, name) == (rule(s), name)
+    t, name = threshold(list(s), 0.1)
+    assert name == "share"
+    assert (s > t).sum() == 50
+
+
+@pytest.mark.parametrize("rule", [0.0, 1.0, -0.1, 3, float("nan"), "best"])
+def test_threshold_refuses_what_is_no_rule(rule):
+    with pytest.raises(ValueError, match=r"rule|share"):
+        threshold(np.arange(10.0), rule)
+
+
+@pytest.mark.parametrize("s", [[], [[1.0, 2.0]], [1.0, np.nan], [np.inf, 0.0]])
+def test_threshold_refuses_scores_that_are_none(s):
+    with pytest.raises(DataError, match="finite"):
+        threshold(s)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_default_flags_some_and_not_most_of_blobs_with_noise(seed):
+    # The data of scikit-learn's outlier checks, scored by the distance to the nearest blob.
+    rng = np.random.default_rng(seed)
+    blobs, _ = make_blobs(n_samples=280, centers=3, n_features=2, random_state=seed)
+    rows = np.concatenate([blobs, rng.uniform(-12, 12, size=(20, 2))])
+    gaps = np.linalg.norm(rows[:, None] - rows[None], axis=2)
+    s = np.sort(gaps, axis=1)[:, 5]
+    t, _ = threshold(s)
+    assert 0 < (s > t).mean() < 0.5
