@@ -17,7 +17,7 @@ demo: $(READY)
 	$(BIN)/aberra demo
 
 test: lint types
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: $(READY)
 	$(BIN)/ruff check .

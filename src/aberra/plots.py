@@ -65,11 +65,13 @@ def plot_scores(
     """
     ax = _axes(ax)
     values = np.asarray(scores, dtype=np.float64)
-    # The tail of a score can be very long: what lies beyond shows in the last bar.
-    top = min(float(values.max()), float(np.median(values)) + 8 * float(values.std()))
-    bins = np.linspace(values.min(), max(top, threshold), 41)
+    low, middle, high = values.min(), np.median(values), values.max()
+    stretched = bool(low > 0 and high > 20 * middle)  # a long tail needs a logarithmic axis
+    bins = np.geomspace(low, high, 41) if stretched else np.linspace(low, high, 41)
     for rows, name, colour, _ in _groups(y, len(values)):
-        ax.hist(np.clip(values[rows], None, bins[-1]), bins, color=colour, alpha=0.6, label=name)
+        ax.hist(values[rows], bins, color=colour, alpha=0.6, label=name)
+    if stretched:
+        ax.set_xscale("log")
     ax.axvline(threshold, color=LINE, linestyle="--", label="threshold (no labels used)")
     ax.set(xlabel="anomaly score", ylabel="rows")
     ax.legend(frameon=False)

@@ -43,6 +43,9 @@ PYOD = {
 }
 
 
+COMPILED = {"abod", "cblof", "hbos", "iforest", "inne"}  # PyOD compiles or loads much for these
+
+
 def check_finds_the_odd_rows(detector, dirty_blob):
     X, y = dirty_blob
     model = IADC(detector, n_members=3, max_rounds=3, random_state=0).fit(X)
@@ -59,7 +62,9 @@ def test_scikit_learn_detectors(detector, dirty_blob):
 
 
 @pytest.mark.filterwarnings("ignore")  # PyOD's own
-@pytest.mark.parametrize("module", PYOD)
+@pytest.mark.parametrize(
+    "module", [pytest.param(m, marks=pytest.mark.slow) if m in COMPILED else m for m in PYOD]
+)
 def test_pyod_detectors(module, dirty_blob):
     models = pytest.importorskip(f"pyod.models.{module}")
     check_finds_the_odd_rows(getattr(models, PYOD[module])(), dirty_blob)
