@@ -141,9 +141,13 @@ def test_interrupt_in_the_first_round_is_passed_on(dirty_blob, monkeypatch):
     def interrupted(*arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(iadc_module, "run_members", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        IADC(OCSVM()).fit(dirty_blob[0])
+    model = IADC(OCSVM(), n_members=2, max_rounds=2, warm_start=True, random_state=0)
+    with monkeypatch.context() as patched:
+        patched.setattr(iadc_module, "run_members", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(dirty_blob[0])
+    assert not hasattr(model, "members_")
+    assert len(model.fit(dirty_blob[0]).history_) == 2
 
 
 def test_warm_start_refuses_other_rows(dirty_blob):

@@ -247,7 +247,7 @@ class IADC(Ensemble):
 
     def _begin(self, n: int) -> History:
         """Start a history, or go on with the last one."""
-        if self.warm_start and hasattr(self, "history_"):
+        if self.warm_start and len(getattr(self, "history_", ())):
             if self.history_.n_rows != n:
                 raise DataError(
                     f"warm_start goes on with the {self.history_.n_rows} rows of the last fit, "
