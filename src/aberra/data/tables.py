@@ -139,7 +139,7 @@ def check_numbers(values: NDArray[Any], names: list[str] | None) -> None:
     if values.dtype.kind not in "fc":
         return
     # The two ends instead of the absolute values: no copy of the data.
-    if -LARGEST <= float(values.min(initial=0.0)) and float(values.max(initial=0.0)) <= LARGEST:
+    if float(values.min(initial=0.0)) >= -LARGEST and float(values.max(initial=0.0)) <= LARGEST:
         return
     labels = names if names is not None else [f"{j}" for j in range(values.shape[1])]
     for what, test, advice in (
