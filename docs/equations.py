@@ -14,6 +14,11 @@ DEVIATION = re.compile(r"^Deviation:(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 TAG = re.compile(r"\[((?:IADC|ADDM|IAD)-\w+(?:\.\d+)?)\]")
 
 EQUATIONS = {
+    "ADDM-1": "forward process",
+    "ADDM-2": "reverse process",
+    "ADDM-3": "variational bound",
+    "ADDM-4": "DDPM loss",
+    "ADDM-5": "ADDM objective",
     "IADC-1": "OC-SVM",
     "IADC-2": "OC-SVM, weighted",
     "IADC-2s": "OC-SVM score",
@@ -34,6 +39,7 @@ EQUATIONS = {
 }
 
 ABSENT = {
+    "ADDM-3": "a bound that nobody computes",
     "IADC-1": "IADC-2 with w = 1",
     "IADC-3": "IADC-4 with w = 1",
     "IADC-5": "IADC-6 with w = 1",
@@ -44,8 +50,9 @@ ABSENT = {
 HEAD = """# Equations
 
 Generated from the tags in the docstrings by `python docs/equations.py`; do not edit by hand.
-IADC numbers are those of the ADC/IADC supplement, `s` marks the score below an equation, A1 its
-algorithm. IAD is Kim et al., IEEE TNNLS 2024, the source of the weights and of the crossings.
+ADDM numbers are those of Yu et al. 2023, IADC numbers those of the ADC/IADC supplement; `s` marks
+the score below an equation, A1 the algorithm. IAD is Kim et al., IEEE TNNLS 2024, the source of the
+weights and of the crossings.
 
 | tag | what | home | tests |
 |---|---|---|---|

@@ -24,6 +24,7 @@ LAYERS = {
     "data": 1,
     "nets": 1,
     "detectors": 2,
+    "diffusion": 2,
     "robust": 3,
     "plots": 4,
     "model_file": 4,

@@ -1,0 +1,1 @@
+"""Denoising diffusion: the process, its noise and the objectives of the ADDM paper."""
