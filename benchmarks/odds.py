@@ -45,7 +45,7 @@ def fit_seeds(model: IADC, data: Data, seeds: list[int], n_rounds: int) -> list[
     for seed in seeds:
         one = IADC(**{**model.get_params(deep=False), "random_state": seed})
         one._validate(data, reset=True)
-        one._begin(len(data))
+        one._begin(data)
         models.append(one)
     trainer = models[0]._trainer()
     with single_thread():

@@ -1,7 +1,7 @@
 """Where work runs: in this process, or spread over any joblib backend.
 
 Members are independent, and a member's arithmetic does not depend on which others share its
-stack, so the result is the same bytes however they are spread (tests/unit/test_engine.py).
+stack, so the result is the same bytes however they are spread (test_ensembles.py proves it).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def run_members(
     if engine is None:
         with single_thread():
             return [work(slice(0, n_members))]
-    with joblib.parallel_config(backend=engine, n_jobs=-1):
+    with single_thread(), joblib.parallel_config(backend=engine, n_jobs=-1):
         n_chunks = min(n_members, joblib.effective_n_jobs())
         edges = np.linspace(0, n_members, n_chunks + 1).astype(int)
         chunks = [slice(int(a), int(b)) for a, b in pairwise(edges)]

@@ -13,6 +13,10 @@ class ModelFileError(AberraError):
     """A model cannot be saved, or its file not be loaded; the message names the part."""
 
 
+class DivergenceError(AberraError, ArithmeticError):
+    """Training gave numbers that are not finite."""
+
+
 class CollapseWarning(UserWarning):
     """A detector gives every training row the same score, so it separates nothing."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,23 +45,41 @@ def torch_generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
+class _Threads:
+    """How many blocks want one thread, and what to restore when the last one ends."""
+
+    lock = Lock()
+    depth = 0
+    torch_before = 0
+    pools: Any = None
+
+
 @contextmanager
 def single_thread() -> Iterator[None]:
     """Run torch and the BLAS behind NumPy on one thread inside the block.
 
     Two reasons. Sums over a changing number of threads change the last bits, and a seed must give
     the same bytes on every machine. And on networks this small a second thread costs more than it
-    brings: beside a busy core it made a training step a hundred times slower.
+    brings: beside a busy core it made a training step a hundred times slower. The limits belong
+    to the whole process, so blocks in several threads share them: the first sets, the last
+    restores.
     """
     import torch
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    with _Threads.lock:
+        if _Threads.depth == 0:
+            _Threads.torch_before = torch.get_num_threads()
+            _Threads.pools = _thread_pools().limit(limits=1)
+        _Threads.depth += 1
+        torch.set_num_threads(1)
     try:
-        with _thread_pools().limit(limits=1):
-            yield
+        yield
     finally:
-        torch.set_num_threads(before)
+        with _Threads.lock:
+            _Threads.depth -= 1
+            if _Threads.depth == 0:
+                _Threads.pools.restore_original_limits()
+                torch.set_num_threads(_Threads.torch_before)
 
 
 @cache

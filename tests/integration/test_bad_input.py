@@ -147,9 +147,11 @@ def test_gaps_and_text_are_handled_on_request():
     assert model.anomaly_score(later)[0] > scores[0]
     shares = model.explain(later.iloc[[0]])
     assert shares.iloc[0].idxmax() == "c"
-    wrong = dirty.assign(a="text now")
-    with pytest.raises(DataError, match="'a' held numbers"):
-        model.anomaly_score(wrong)
+    for wrong in (dirty.assign(a="text now"), dirty.assign(a=dirty["d"])):
+        with pytest.raises(DataError, match="'a' held numbers"):
+            model.anomaly_score(wrong)
+    with pytest.raises(DataError, match="'d' held dates"):
+        model.anomaly_score(dirty.assign(d="not a date"))
 
 
 def test_imputed_gap_is_the_median():
@@ -161,6 +163,47 @@ def test_imputed_gap_is_the_median():
     np.testing.assert_array_equal(model.anomaly_score(gap), model.anomaly_score(filled))
     with pytest.raises(DataError, match="No value at all in column 'a'"):
         MultiView(missing="impute").fit(table.assign(a=np.nan))
+
+
+def test_text_means_the_same_in_any_company():
+    rows = np.array([[k**1.5, ["1", "2.5", "x"][k % 3]] for k in range(60)], dtype=object)
+    model = MultiView(encode="auto", missing="impute", random_state=0).fit(rows)
+    together = model.anomaly_score(rows)
+    for k in range(3):
+        np.testing.assert_array_equal(model.anomaly_score(rows[k : k + 1]), together[k : k + 1])
+    frame = pd.DataFrame({"s": ["1", "2", "x"] * 20, "n": np.arange(60.0)})
+    model = MultiView(encode="auto", missing="impute", random_state=0).fit(frame)
+    alone = model.anomaly_score(pd.DataFrame({"s": [1], "n": [0.0]}))
+    with_gap = model.anomaly_score(pd.DataFrame({"s": [1, np.nan], "n": [0.0, 1.0]}))
+    assert alone[0] == with_gap[0] == model.anomaly_score(frame[:1])[0]
+
+
+def test_repeated_column_names_are_refused_by_name():
+    with pytest.raises(DataError, match=r"more than once: .'a'.. Rename"):
+        MultiView().fit(pd.DataFrame(X, columns=list("aab")))
+
+
+def test_settings_for_columns_belong_to_the_ensemble():
+    with pytest.raises(ValueError, match="set them on the ensemble"):
+        ADC(MultiView(missing="impute")).fit(X)
+
+
+@pytest.mark.parametrize("bad", [sparse.csr_matrix(X), X[0]])
+def test_reading_columns_keeps_the_usual_checks(bad):
+    with pytest.raises((TypeError, ValueError), match=r"[Ss]parse|2D"):
+        MultiView(missing="impute").fit(bad)
+
+
+def test_one_row_is_not_enough_for_a_network():
+    weight = np.zeros(60)
+    weight[0] = 1
+    with pytest.raises(DataError, match="at least 2 rows of positive weight"):
+        AutoEncoder().fit(X, sample_weight=weight)
+
+
+def test_durations_are_numbers():
+    table = frame(c=pd.to_timedelta(np.arange(60), unit="h"))
+    assert np.isfinite(MultiView(random_state=0).fit(table).anomaly_score(table)).all()
 
 
 def test_object_arrays_are_read_column_by_column():

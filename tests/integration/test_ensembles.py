@@ -1,5 +1,8 @@
 """ADC and IADC as a user meets them."""
 
+import copy
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import aberra.robust.iadc as iadc_module
 from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
-from aberra.errors import CollapseWarning, DataError, RoundsExhaustedWarning
+from aberra.errors import CollapseWarning, DataError, DivergenceError, RoundsExhaustedWarning
 from aberra.robust.weighting import importance_weights
 
 SHORT = {"hidden": (8, 3)}
@@ -150,10 +153,82 @@ def test_interrupt_in_the_first_round_is_passed_on(dirty_blob, monkeypatch):
     assert len(model.fit(dirty_blob[0]).history_) == 2
 
 
-def test_warm_start_refuses_other_rows(dirty_blob):
-    model = fitted(OCSVM(), dirty_blob[0], warm_start=True)
-    with pytest.raises(DataError, match="220 rows of the last fit"):
-        model.fit(dirty_blob[0][:100])
+def test_warm_start_refuses_other_rows_and_settings(dirty_blob):
+    X, _ = dirty_blob
+    model = fitted(OCSVM(), X, warm_start=True)
+    before = model.anomaly_score(X)
+    for other in (X[:100], X + 1, X[:, :3], X[:, ::-1]):
+        with pytest.raises(DataError, match="rows and settings of the last fit"):
+            model.fit(other)
+    for change in ({"temperature": 0.1}, {"detector__nu": 0.2}, {"detector": AutoEncoder()}):
+        with pytest.raises(DataError, match="rows and settings of the last fit"):
+            clone_of(model).set_params(**change).fit(X)
+    np.testing.assert_array_equal(model.anomaly_score(X), before)
+
+
+def clone_of(model):
+    return copy.copy(model).set_params(detector=clone(model.detector))
+
+
+@pytest.mark.parametrize("model", [MultiView(missing="impute"), ADC(), IADC(max_rounds=2)], ids=str)
+def test_a_fit_that_fails_leaves_the_model_as_it_was(model, dirty_blob):
+    X, _ = dirty_blob
+    model = clone(model).set_params(random_state=0)
+    for bad in (lambda: model.fit(X * 100, sample_weight=-np.ones(220)), lambda: model.fit(X[:1])):
+        with pytest.raises(ValueError, match=r"weight|sample"):
+            bad()
+        assert not hasattr(model, "n_features_in_")
+    before = model.fit(X).anomaly_score(X)
+    for bad in (
+        lambda: model.fit(X * 100 + 5, sample_weight=-np.ones(220)),
+        lambda: model.fit(np.column_stack([X, np.full(220, np.inf)])),
+    ):
+        with pytest.raises(ValueError, match=r"weight|infinity"):
+            bad()
+        np.testing.assert_array_equal(model.anomaly_score(X), before)
+
+
+def test_a_warning_as_error_leaves_no_half_fitted_model(dirty_blob):
+    model = IADC(NETWORKS[1], n_members=2, max_rounds=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(RoundsExhaustedWarning):
+            model.fit(dirty_blob[0])
+    assert not hasattr(model, "members_")
+
+
+def test_divergence_is_named(dirty_blob):
+    with pytest.raises(DivergenceError, match="Lower the learning rate"):
+        AutoEncoder(learning_rate=1e30, epochs=3, random_state=0).fit(dirty_blob[0])
+
+
+def test_layout_of_the_rows_does_not_matter(dirty_blob):
+    Z = np.random.default_rng(0).normal(size=(1500, 20))
+    for model in (MultiView(random_state=0), OCSVM(random_state=0)):
+        plain = clone(model).fit(Z).anomaly_score(Z)
+        for other in (np.asfortranarray(Z), pd.DataFrame(Z)):
+            fitted_on = clone(model).fit(other)
+            np.testing.assert_array_equal(fitted_on.anomaly_score(other), plain)
+            alone = fitted_on.anomaly_score(other[1030:1031])
+            np.testing.assert_array_equal(alone, plain[1030:1031])
+
+
+def test_thread_limits_are_restored(dirty_blob):
+    from threadpoolctl import threadpool_info
+
+    def limits():
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = limits()
+    for _ in range(3):
+        ADC(OCSVM(), n_members=4, engine="threading", random_state=0).fit(dirty_blob[0])
+    assert limits() == before
+
+
+def test_numpy_booleans_mean_what_they_say(dirty_blob):
+    X, _ = dirty_blob
+    plain = ADC(OCSVM(), resample=False).fit(X).round_.scores
+    np.testing.assert_array_equal(ADC(OCSVM(), resample=np.False_).fit(X).round_.scores, plain)
 
 
 def test_history_says_why_it_stopped(dirty_blob):

@@ -70,6 +70,14 @@ def test_pyod_detectors(module, dirty_blob):
     check_finds_the_odd_rows(getattr(models, PYOD[module])(), dirty_blob)
 
 
+def test_detectors_that_compare_rows_see_them_all_at_once(dirty_blob):
+    ecod = pytest.importorskip("pyod.models.ecod")
+    X, _ = dirty_blob
+    plain = ecod.ECOD().fit(X)
+    member = ADC(ecod.ECOD(), n_members=1, resample=False).fit(X)
+    np.testing.assert_allclose(member.anomaly_score(X), plain.decision_function(X))
+
+
 def test_sample_weight_goes_to_those_who_take_it():
     assert ForeignTrainer(OneClassSVM()).weight_argument == "sample_weight"
     assert ForeignTrainer(LocalOutlierFactor(novelty=True)).weight_argument is None

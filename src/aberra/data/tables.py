@@ -18,11 +18,19 @@ LARGEST = 1e150  # beyond it the square of a number, and so a distance, overflow
 SHOWN = 5
 
 
-def is_number(column: pd.Series[Any]) -> bool:
-    """Say whether a column holds numbers or booleans."""
-    return bool(
-        pd.api.types.is_bool_dtype(column.dtype) or pd.api.types.is_numeric_dtype(column.dtype)
-    )
+KINDS = {"number": "numbers", "time": "dates", "duration": "durations", "text": "text"}
+
+
+def kind_of(column: pd.Series[Any]) -> str:
+    """Return what a column holds: "number", "time", "duration" or "text"."""
+    types = pd.api.types
+    if types.is_complex_dtype(column.dtype):
+        raise DataError(f"Complex data not supported: column {column.name!r}.")
+    if types.is_bool_dtype(column.dtype) or types.is_numeric_dtype(column.dtype):
+        return "number"
+    if types.is_datetime64_any_dtype(column.dtype):
+        return "time"
+    return "duration" if types.is_timedelta64_dtype(column.dtype) else "text"
 
 
 @dataclass
@@ -37,6 +45,8 @@ class TableReader:
 
     Attributes
     ----------
+    kinds : list of str
+        "number", "time", "duration" or "text", one per column.
     medians : list of float
         Filled into gaps, one per column; empty unless `missing` is "impute".
     rarity : dict
@@ -45,6 +55,7 @@ class TableReader:
 
     missing: Missing = "error"
     encode: Encode = "error"
+    kinds: list[str] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
     rarity: dict[int, dict[str, float]] = field(default_factory=dict)
     unseen: float = 0.0
@@ -52,17 +63,23 @@ class TableReader:
     def fit(self, table: pd.DataFrame) -> None:
         """Learn medians and the rarity of values."""
         self.unseen = float(np.log(len(table) + 1.0))
-        self.rarity = {}
-        for j, column in _columns(table):
-            if not is_number(column) and not _is_time(column):
-                self._require_encoding(table)
-                counts = _text(column).value_counts()
-                self.rarity[j] = {
-                    str(value): float(np.log((len(table) + 1.0) / (count + 1.0)))
-                    for value, count in counts.items()
-                }
+        self.kinds = [kind_of(column) for _, column in _columns(table)]
+        if "text" in self.kinds and self.encode == "error":
+            odd = [j for j, kind in enumerate(self.kinds) if kind == "text"]
+            raise DataError(
+                f"Text instead of numbers in {_names(table, odd)}. Drop it, encode it, "
+                "or pass encode='auto'."
+            )
+        self.rarity = {
+            j: self._rarity(column) for j, column in _columns(table) if self.kinds[j] == "text"
+        }
         if self.missing == "impute":
             self.medians = self._medians(table)
+
+    def _rarity(self, column: pd.Series[Any]) -> dict[str, float]:
+        counts = _labels(column).value_counts()
+        n = len(column) + 1.0
+        return {str(label): float(np.log(n / (count + 1.0))) for label, count in counts.items()}
 
     def _medians(self, table: pd.DataFrame) -> list[float]:
         values = self._numbers(table)
@@ -89,42 +106,43 @@ class TableReader:
         return values
 
     def _column(self, j: int, column: pd.Series[Any]) -> NDArray[np.float64]:
-        if j in self.rarity:
-            rare = _text(column).map(self.rarity[j]).fillna(self.unseen)
+        kind = self.kinds[j]
+        if kind == "text":
+            rare = _labels(column).map(self.rarity[j]).fillna(self.unseen)
             return np.asarray(rare, dtype=np.float64)
-        if _is_time(column):
-            seconds = (column - pd.Timestamp(0, tz=column.dt.tz)).dt.total_seconds()
-            return np.asarray(seconds, dtype=np.float64)
         try:
+            if kind == "time":
+                column = pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")
+            if kind in ("time", "duration"):
+                return np.asarray(pd.to_timedelta(column).dt.total_seconds(), dtype=np.float64)
+            if kind_of(column) in ("time", "duration"):
+                raise ValueError(f"dtype {column.dtype}")
             return pd.to_numeric(column).to_numpy(np.float64, na_value=np.nan)
         except (TypeError, ValueError) as error:
             raise DataError(
-                f"Column {column.name!r} held numbers when the model was fitted, but now holds "
-                f"text: {error}."
+                f"Column {column.name!r} held {KINDS[kind]} when the model was fitted, but now "
+                f"holds something else: {error}."
             ) from error
-
-    def _require_encoding(self, table: pd.DataFrame) -> None:
-        if self.encode == "error":
-            odd = [j for j, c in _columns(table) if not is_number(c) and not _is_time(c)]
-            raise DataError(
-                f"Text instead of numbers in {_names(table, odd)}. Drop it, encode it, "
-                "or pass encode='auto'."
-            )
 
 
 def needs_reader(X: Any, missing: Missing, encode: Encode) -> bool:
     """Say whether the columns have to be looked at one by one before they are numbers."""
+    if not isinstance(X, pd.DataFrame):
+        return missing == "impute" or encode == "auto"
+    if X.columns.has_duplicates:
+        twice = sorted({str(name) for name in X.columns[X.columns.duplicated()]})
+        raise DataError(f"Column names occur more than once: {twice[:SHOWN]}. Rename them.")
     if missing == "impute" or encode == "auto":
         return True
-    return isinstance(X, pd.DataFrame) and not all(is_number(X[c]) for c in X)
+    return any(kind_of(column) != "number" for _, column in _columns(X))
 
 
-def as_frame(X: Any) -> pd.DataFrame:
-    """Return rows as a data frame whose columns have the best type that fits."""
+def as_frame(X: Any, infer: bool) -> pd.DataFrame:
+    """Return rows as a data frame; with `infer`, columns of objects get the best type that fits."""
     if isinstance(X, pd.DataFrame):
         return X
     frame = pd.DataFrame(np.asarray(X))
-    return frame.apply(_best_type) if any(dtype.kind == "O" for dtype in frame.dtypes) else frame
+    return frame.apply(_best_type) if infer and frame.dtypes.map(str).eq("object").any() else frame
 
 
 def _best_type(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -163,12 +181,15 @@ def _columns(table: pd.DataFrame) -> list[tuple[int, pd.Series[Any]]]:
     return [(j, table.iloc[:, j]) for j in range(table.shape[1])]
 
 
-def _is_time(column: pd.Series[Any]) -> bool:
-    return bool(pd.api.types.is_datetime64_any_dtype(column.dtype))
+def _labels(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return every value as text, whole numbers alike whether stored as 1 or as 1.0."""
+    return column.astype(object).map(_label)
 
 
-def _text(column: pd.Series[Any]) -> pd.Series[Any]:
-    return column.astype("string").fillna("\0missing").astype(object)
+def _label(value: Any) -> str:
+    if pd.isna(value):
+        return "\0missing"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _names(table: pd.DataFrame, positions: Any) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from numbers import Real
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,12 +29,14 @@ from aberra.data.tables import (
     check_numbers,
     needs_reader,
 )
-from aberra.errors import CollapseWarning, DataError
+from aberra.errors import CollapseWarning, DataError, DivergenceError
 from aberra.rng import RandomState, draw_seeds, entropy_of, single_thread
 
 Data = NDArray[Any]  # (n, d), any number type; images are flattened
 Scores = NDArray[np.float64]
 Rows = NDArray[np.int64]  # (m, n_drawn): the rows that each member trains on
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 TABLE_TILE = 1024
 IMAGE_TILE = 128
@@ -42,11 +45,16 @@ IMAGE_TILE = 128
 class Members(Protocol):
     """Trained members of one ensemble; a single model is the case of one member."""
 
-    n_members: int
-    tile_rows: int  # rows a call; others are filled up to it, or cut to it
+    @property
+    def n_members(self) -> int:
+        """Number of members."""
+
+    @property
+    def tile_rows(self) -> int | None:
+        """Rows a call, filled up or cut to it; None: all rows in one call."""
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
-        """Score one tile of raw rows: (tile_rows, d) in, (m, tile_rows) out, high = anomalous."""
+        """Score one tile of raw rows: (n, d) in, (m, n) out, high = anomalous."""
 
 
 def member_scores(members: Members, data: Data) -> NDArray[np.float64]:
@@ -55,8 +63,10 @@ def member_scores(members: Members, data: Data) -> NDArray[np.float64]:
     Every tile has the same number of rows (the last is filled up), so that a row goes through the
     same arithmetic whatever it is scored with, and memory stays at one tile.
     """
-    scores = np.empty((members.n_members, len(data)))
     size = members.tile_rows
+    if size is None:
+        return members.scores(data)
+    scores = np.empty((members.n_members, len(data)))
     for start in range(0, len(data), size):
         tile = data[start : start + size]
         n = len(tile)
@@ -86,6 +96,27 @@ def column_shares(
         hidden[:, j] = data[:, j]
     total = parts.sum(axis=1, keepdims=True)
     return np.divide(parts, total, out=np.full(parts.shape, 1 / data.shape[1]), where=total > 0)
+
+
+def row_counts(rows: Rows, n: int) -> NDArray[np.float64]:
+    """Return how often each member drew each row, (m, n)."""
+    return np.stack([np.bincount(drawn, minlength=n) for drawn in rows]).astype(np.float64)
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Let a `fit` that fails leave the estimator as it was: fitted before, or not at all."""
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Fit, guarded)
 
 
 class Scorer(OutlierMixin, BaseEstimator, ABC):
@@ -185,6 +216,8 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         if image is not None:
             rows = np.reshape(np.asarray(X), (np.shape(X)[0], -1))
         elif self._reads(X, reset):
+            if not hasattr(X, "columns"):
+                check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
             validate_data(self, X, reset=reset, skip_check_array=True)
             rows = self._read(X, reset)
         checks = {"dtype": "numeric", "ensure_min_samples": fewest, "ensure_all_finite": False}
@@ -216,7 +249,7 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         return self.reader_ is not None
 
     def _read(self, X: ArrayLike, reset: bool) -> NDArray[np.float64]:
-        table = as_frame(X)
+        table = as_frame(X, infer=reset)
         if reset:
             self.reader_ = TableReader(self.missing, self.encode)
             self.reader_.fit(table)
@@ -225,6 +258,11 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
 
     def _conclude(self, scores: Scores, data: Data) -> None:
         """Learn what follows from the training rows' scores."""
+        if not np.isfinite(scores).all():
+            raise DivergenceError(
+                f"Training of {type(self).__name__} diverged: some scores are not finite. Lower "
+                "the learning rate, or look for columns of extreme scale."
+            )
         self._warn_if_constant(scores, data)
         self.threshold_, self.threshold_rule_ = thresholds.threshold(scores, self.threshold)
         self.contamination_ = float(np.mean(scores > self.threshold_))
@@ -237,9 +275,9 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
             return
         if len(data) > 1 and bool((data != data[:1]).any()):
             warnings.warn(
-                f"{type(self).__name__} gives all {len(scores)} training rows the same score: "
-                "the network has collapsed to a constant map, so the scores separate nothing. "
-                "Train for fewer epochs, with a lower learning rate, or with less weight decay.",
+                f"{type(self).__name__} gives all {len(scores)} training rows the same score, "
+                "which separates nothing. A network has then collapsed to a constant map: train "
+                "for fewer epochs, with a lower learning rate, or with less weight decay.",
                 CollapseWarning,
                 stacklevel=3,
             )
@@ -250,6 +288,7 @@ class Detector(Scorer):
 
     random_state: RandomState
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Learn what is normal in `X`.
 

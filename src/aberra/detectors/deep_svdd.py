@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
+from aberra.detectors.base import TABLE_TILE, Data, Members, Rows, row_counts
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import Prepared, as_tensors, train, train_autoencoder
@@ -139,11 +139,6 @@ def centres(encoder: Stack, data: Tensor, rows: Rows) -> Tensor:
     centre = total / counts.sum(dim=1, keepdim=True)
     small = (centre.abs() < CENTRE_MARGIN) & (centre != 0)
     return torch.where(small, CENTRE_MARGIN * centre.sign(), centre).float()[:, :, None]
-
-
-def row_counts(rows: Rows, n: int) -> NDArray[np.float64]:
-    """Return how often each member drew each row, (m, n)."""
-    return np.stack([np.bincount(drawn, minlength=n) for drawn in rows]).astype(np.float64)
 
 
 class Spheres:

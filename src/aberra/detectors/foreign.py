@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows
+from aberra.detectors.base import Data, Detector, Members, Rows
 from aberra.errors import DataError
 from aberra.rng import seed_estimator
 
@@ -38,6 +38,11 @@ def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
     fresh = clone(detector, safe=False)
     if isinstance(fresh, Detector):
         fresh._validate_params()
+        if (fresh.missing, fresh.encode) != ("error", "error"):
+            raise ValueError(
+                f"`missing` and `encode` of {type(fresh).__name__} have no effect inside an "
+                "ensemble: set them on the ensemble."
+            )
         fresh.image_shape_ = image
         return fresh
     if image is not None:
@@ -88,14 +93,18 @@ def thinned(
     chance = weights[drawn] / weights[drawn].max()
     kept = drawn[generator.random(len(drawn)) < chance]
     if len(kept) < FEWEST_ROWS:
-        return drawn[np.argsort(-chance, kind="stable")[:FEWEST_ROWS]]
+        return np.argsort(-weights, kind="stable")[:FEWEST_ROWS]
     return kept
 
 
 class ForeignMembers:
-    """Fitted foreign detectors, brought to one sign: high = anomalous."""
+    """Fitted foreign detectors, brought to one sign: high = anomalous.
 
-    tile_rows = TABLE_TILE
+    They get all rows in one call: some of PyOD's (ECOD, COPOD, COF) score a row by the others in
+    the call, and would see the edges of tiles.
+    """
+
+    tile_rows = None
 
     def __init__(self, detectors: Sequence[Any]) -> None:
         self.detectors = list(detectors)

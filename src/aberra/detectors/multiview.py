@@ -18,8 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.utils._param_validation import Interval
 
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows
-from aberra.detectors.deep_svdd import row_counts
+from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows, row_counts
 from aberra.detectors.scaling import Scaling, min_max, robust
 from aberra.rng import RandomState
 

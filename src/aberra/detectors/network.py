@@ -72,7 +72,10 @@ class NetworkDetector(Detector):
 
     def _hidden(self, prepared: Prepared) -> tuple[int, ...]:
         if self.hidden is not None:
-            return tuple(int(width) for width in self.hidden)
+            widths = tuple(int(width) for width in self.hidden)
+            if not widths or min(widths) < 1:
+                raise ValueError(f"`hidden` must hold widths of at least 1, but got {widths}.")
+            return widths
         return default_hidden(prepared.data.shape[1])
 
     def _check_image(self, image: tuple[int, int, int]) -> None:
@@ -110,11 +113,6 @@ class Reconstruction:
 def tile_to_tensor(tile: Data, scaling: Scaling) -> Tensor:
     """Return raw rows as the (d, n) double-precision tensor that frozen stacks take."""
     return torch.from_numpy(np.ascontiguousarray(scaling(tile).T))
-
-
-def tensor_arrays(prefix: str, arrays: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Put a prefix before every name, so that two stacks can share one file."""
-    return {f"{prefix}.{name}": array for name, array in arrays.items()}
 
 
 def tile_rows(scaling: Scaling) -> int:

@@ -18,7 +18,8 @@ class Scaling:
 
     def __call__(self, rows: NDArray[np.generic]) -> NDArray[np.float64]:
         """Scale rows in double precision."""
-        scaled = np.subtract(rows, self.shift, dtype=np.float64)
+        # Always in C order: BLAS rounds other layouts in another way.
+        scaled = np.subtract(rows, self.shift, dtype=np.float64, order="C")
         scaled *= self.factor
         return scaled
 
@@ -55,6 +56,7 @@ def robust(data: NDArray[Any]) -> Scaling:
     numbers = data.astype(np.uint8) if data.dtype == bool else data
     low, middle, high = np.percentile(numbers, (25, 50, 75), axis=0)
     spread, deviation = (high - low) / 1.349, data.std(axis=0, dtype=np.float64)
+    deviation[deviation <= 1e-12 * np.abs(middle)] = 0.0  # a constant column, up to rounding
     return Scaling(middle, _inverse(np.where(spread > 1e-3 * deviation, spread, deviation)))
 
 

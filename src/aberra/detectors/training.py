@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aberra.detectors.scaling import Scaling
+from aberra.errors import DataError
 from aberra.nets.stacked import Stack
 from aberra.progress import advance
 
@@ -81,6 +82,10 @@ def batches(
 
 def batch_length(n_rows: int, batch_size: int) -> int:
     """Return the rows a batch really has: no more than there are, and whole vector lanes."""
+    if n_rows < 2:
+        raise DataError(
+            f"A network needs at least 2 rows of positive weight to train on, but got {n_rows}."
+        )
     size = min(batch_size, n_rows)
     return size - size % LANES if size >= LANES else size
 

@@ -60,6 +60,7 @@ READER = Part(
     {
         "missing": TEXT,
         "encode": TEXT,
+        "kinds": ListOf(TEXT),
         "medians": ListOf(FLOAT),
         "rarity": NamedBy(NamedBy(FLOAT), int),
         "unseen": FLOAT,
@@ -161,6 +162,7 @@ HISTORY = Part(
         "outlier_ratio": FLOAT,
         "patience": INT,
         "temperature": FLOAT,
+        "fingerprint": TEXT,
         "rounds": ListOf(ROUND),
         "reason": TEXT,
         "_crossings": ListOf(INT),

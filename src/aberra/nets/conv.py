@@ -65,11 +65,6 @@ class ConvPlan:
     decodes: bool = False
     dense: bool = True  # a linear map between code and feature map; otherwise a plain reshape
 
-    @property
-    def n_outputs(self) -> int:
-        """Width of what leaves the network."""
-        return _size(self.image) if self.decodes else self.n_code
-
 
 def lenet(image: Shape) -> tuple[ConvPlan, ConvPlan]:
     """Return Deep SVDD's encoder and decoder: two layers for 28 x 28 x 1, three otherwise."""

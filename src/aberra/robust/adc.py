@@ -7,7 +7,7 @@ from typing import Any, Self
 from numpy.typing import ArrayLike
 
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import checked_weights
+from aberra.detectors.base import all_or_nothing, checked_weights
 from aberra.rng import RandomState, entropy_of
 from aberra.robust.history import Round
 from aberra.robust.iadc import Ensemble
@@ -76,6 +76,7 @@ class ADC(Ensemble):
         self.encode = encode
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Train the ensemble once: the first round of IADC.
 

@@ -16,7 +16,8 @@ class Committee:
     def __init__(self, parts: Sequence[Members]) -> None:
         self.parts = list(parts)
         self.n_members = sum(part.n_members for part in self.parts)
-        self.tile_rows = min(part.tile_rows for part in self.parts)
+        sizes = [part.tile_rows for part in self.parts]
+        self.tile_rows = None if None in sizes else min(size for size in sizes if size is not None)
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return the scores of all members, (m, n)."""

@@ -39,6 +39,8 @@ class History:
 
     Attributes
     ----------
+    fingerprint : str
+        Digest of rows and settings; a warm start goes on only if it is the same.
     kept : int
         Index of the round whose members make up the fitted model.
     reason : str
@@ -48,6 +50,7 @@ class History:
     outlier_ratio: float
     patience: int
     temperature: float
+    fingerprint: str = ""
     rounds: list[Round] = field(default_factory=list)
     reason: str = ""
     _crossings: list[int] = field(default_factory=list)
@@ -60,11 +63,6 @@ class History:
 
     def __iter__(self) -> Iterator[Round]:
         return iter(self.rounds)
-
-    @property
-    def n_rows(self) -> int:
-        """Number of training rows."""
-        return len(self.rounds[0].scores)
 
     @property
     def kept(self) -> int:

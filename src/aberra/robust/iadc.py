@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import time
 import warnings
+from dataclasses import replace
+from hashlib import sha256
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -13,7 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import Data, Members, Scorer, checked_weights, member_scores
+from aberra.detectors.base import (
+    Data,
+    Members,
+    Scorer,
+    all_or_nothing,
+    checked_weights,
+    member_scores,
+)
 from aberra.detectors.foreign import Trainer, as_trainer
 from aberra.detectors.multiview import MultiView
 from aberra.engine import run_members
@@ -25,6 +34,10 @@ from aberra.robust.history import History, Round, round_from
 from aberra.robust.resampling import Resample, resampled_rows
 
 logger = logging.getLogger(__name__)
+
+# Settings that a warm start may change: they decide when to stop and what follows, not what is
+# learnt in a round.
+FREE = {"max_rounds", "patience", "engine", "warm_start", "random_state", "threshold"}
 
 
 class Ensemble(Scorer):
@@ -76,7 +89,7 @@ class Ensemble(Scorer):
 
 
 def with_weight(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Replace drawn rows of weight zero, which have no part in training, by others drawn."""
+    """Replace drawn rows of weight zero, which no member trains on, by others drawn."""
     if weights.all():
         return rows
     lines = [line[weights[line] > 0] for line in rows]
@@ -202,6 +215,7 @@ class IADC(Ensemble):
         self.encode = encode
         self.random_state = random_state
 
+    @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Train the ensemble and the trust in each row together [IADC-A1].
 
@@ -223,7 +237,7 @@ class IADC(Ensemble):
         self._validate_params()
         data = self._validate(X, reset=True)
         prior = checked_weights(sample_weight, data)
-        history = self._begin(len(data))
+        history = self._begin(data)
         trainer = self._trainer()
         prepared = trainer._prepare(data)
         w = history.next_weights(len(data))  # A1.1
@@ -245,26 +259,38 @@ class IADC(Ensemble):
             advance("rounds", len(history) / self.max_rounds, history.note())
         return self._finish(data)
 
-    def _begin(self, n: int) -> History:
-        """Start a history, or go on with the last one."""
-        if self.warm_start and len(getattr(self, "history_", ())):
-            if self.history_.n_rows != n:
-                raise DataError(
-                    f"warm_start goes on with the {self.history_.n_rows} rows of the last fit, "
-                    f"but got {n}. Pass the same rows, or set warm_start=False."
-                )
-            self.history_.reason = ""
-            self.history_.patience = self.patience
+    def _begin(self, data: Data) -> History:
+        """Start a history, or go on with a copy of the last one."""
+        mark = self._fingerprint(data)
+        last = getattr(self, "history_", None)
+        if not (self.warm_start and last):
+            self._entropy = entropy_of(self.random_state)
+            self.history_ = History(self.outlier_ratio, self.patience, self.temperature, mark)
             return self.history_
-        self._entropy = entropy_of(self.random_state)
-        self.history_ = History(self.outlier_ratio, self.patience, self.temperature)
+        if last.fingerprint != mark:
+            raise DataError(
+                "warm_start goes on with the rows and settings of the last fit, but these differ. "
+                "Pass the same, or set warm_start=False."
+            )
+        lists = {"rounds": list(last.rounds), "_crossings": list(last._crossings)}
+        self.history_ = replace(last, patience=self.patience, reason="", **lists)
         return self.history_
+
+    def _fingerprint(self, data: Data) -> str:
+        """Return a digest of the rows and of every setting that decides what is learnt."""
+        settings = {k: v for k, v in self.get_params().items() if k not in FREE and k != "detector"}
+        digest = sha256(repr((type(self.detector), sorted(settings.items()), data.shape)).encode())
+        digest.update(np.ascontiguousarray(data).data)
+        return digest.hexdigest()
 
     def _finish(self, data: Data) -> Self:
         history = self.history_
         advance("rounds", 1.0)
         if not history.reason:
             history.reason = "settled" if history.settled() else "max_rounds"
+        kept = history[history.kept]
+        self.weights_ = history.weights(history.kept)
+        self._conclude(kept.scores, data)
         if history.reason == "max_rounds" and self.max_rounds > 1:
             warnings.warn(
                 f"The ranking had not settled after max_rounds={self.max_rounds} rounds "
@@ -273,7 +299,4 @@ class IADC(Ensemble):
                 RoundsExhaustedWarning,
                 stacklevel=3,
             )
-        kept = history[history.kept]
-        self.weights_ = history.weights(history.kept)
-        self._conclude(kept.scores, data)
         return self

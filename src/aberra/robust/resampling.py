@@ -18,9 +18,9 @@ def resampled_rows(
     True: n rows with replacement (bootstrap), drawn uniformly, because the weights already act in
     the objective. "subsample": half of the rows without replacement. False: all rows.
     """
-    if resample is False:
+    if not resample:
         return np.tile(np.arange(n), (n_members, 1))
-    if resample == "subsample":
-        half = max(1, n // 2)
+    if isinstance(resample, str):
+        half = max(2, n // 2)
         return np.stack([np.sort(generator.permutation(n)[:half]) for _ in range(n_members)])
     return generator.integers(n, size=(n_members, n))
