@@ -44,7 +44,8 @@ def demo(
     X, y = dirty_breast_cancer()
     console.print(
         f"Breast cancer data: {len(X)} rows, {X.shape[1]} columns. {N_MALIGNANT} malignant rows "
-        "hide among the benign ones;\nno detector is told which. Labels only measure the result."
+        "hide among the benign ones;\nno detector is told which. Labels only measure the result.",
+        soft_wrap=True,
     )
     warnings.simplefilter("ignore", RoundsExhaustedWarning)
     default = default_detector()
@@ -55,7 +56,7 @@ def demo(
         lines += found
     draw(model, X, y, out / "trust.png")
     console.print(_table(lines))
-    console.print(f"Picture of IADC(DeepSVDD()): {out / 'trust.png'}")
+    console.print(f"Picture of IADC(DeepSVDD()): {out / 'trust.png'}", soft_wrap=True)
 
 
 def _table(lines: Sequence[Line]) -> Table:
