@@ -1,1 +1,1 @@
-"""Data: reading it, and making it dirty on purpose."""
+"""Data as people have it, made ready for detectors."""
