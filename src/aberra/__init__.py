@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from aberra.detectors.multiview import MultiView
     from aberra.detectors.ocsvm import OCSVM
     from aberra.detectors.rsrae import RSRAE
+    from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM
     from aberra.model_file import load, save
     from aberra.robust.adc import ADC
     from aberra.robust.iadc import IADC
@@ -22,10 +23,13 @@ __version__ = "0.1.0"
 # Heavy parts (torch, scikit-learn) load when a name is first used.
 _HOMES = {
     "ADC": "aberra.robust.adc",
+    "ADDM": "aberra.localise.diffusion",
     "DAGPR": "aberra.detectors.dagpr",
+    "DDPM": "aberra.localise.diffusion",
     "IADC": "aberra.robust.iadc",
     "OCSVM": "aberra.detectors.ocsvm",
     "RSRAE": "aberra.detectors.rsrae",
+    "AnoDDPM": "aberra.localise.diffusion",
     "AutoEncoder": "aberra.detectors.autoencoder",
     "DeepSVDD": "aberra.detectors.deep_svdd",
     "HybridOCSVM": "aberra.detectors.hybrid",
@@ -36,10 +40,13 @@ _HOMES = {
 
 __all__ = [
     "ADC",
+    "ADDM",
     "DAGPR",
+    "DDPM",
     "IADC",
     "OCSVM",
     "RSRAE",
+    "AnoDDPM",
     "AutoEncoder",
     "DeepSVDD",
     "HybridOCSVM",

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     import torch
@@ -36,6 +37,21 @@ def stream(entropy: int, *key: int) -> np.random.Generator:
 def draw_seeds(entropy: int, *key: int, n: int) -> list[int]:
     """Return `n` integers, one per member, from the stream that belongs to `key`."""
     return [int(seed) for seed in stream(entropy, *key).integers(2**31 - 1, size=n)]
+
+
+def batch_rows(entropy: int, n: int, batch_size: int, step: int) -> NDArray[np.int64]:
+    """Return the rows of one training step: every row once an epoch, in a new order.
+
+    They depend on nothing but the arguments, so a training can go on from any step.
+    """
+    first = step * batch_size
+    places = range(first, first + batch_size)
+    return np.array([_epoch_order(entropy, n, place // n)[place % n] for place in places])
+
+
+@lru_cache(maxsize=4)
+def _epoch_order(entropy: int, n: int, epoch: int) -> NDArray[np.int64]:
+    return stream(entropy, 0, epoch).permutation(n)
 
 
 def torch_generator(seed: int) -> torch.Generator:

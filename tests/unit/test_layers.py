@@ -17,6 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = {
     "errors": 0,
     "rng": 0,
+    "files": 0,
     "progress": 0,
     "metrics": 1,
     "thresholds": 1,
@@ -26,6 +27,7 @@ LAYERS = {
     "detectors": 2,
     "diffusion": 2,
     "robust": 3,
+    "localise": 3,
     "plots": 4,
     "model_file": 4,
     "demo": 5,

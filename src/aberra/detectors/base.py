@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from numbers import Real
 from typing import Any, Protocol, Self, TypeVar, cast
@@ -66,14 +66,21 @@ def member_scores(members: Members, data: Data) -> NDArray[np.float64]:
     size = members.tile_rows
     if size is None:
         return members.scores(data)
-    scores = np.empty((members.n_members, len(data)))
+    scores, start = np.empty((members.n_members, len(data))), 0
+    for tile, n in tiles(data, size):
+        scores[:, start : start + n] = members.scores(tile)[:, :n]
+        start += n
+    return scores
+
+
+def tiles(data: Data, size: int) -> Iterator[tuple[Data, int]]:
+    """Yield tiles of exactly `size` rows, the last filled up, with how many rows count."""
     for start in range(0, len(data), size):
         tile = data[start : start + size]
         n = len(tile)
         if n < size:
             tile = np.concatenate([tile, np.repeat(tile[-1:], size - n, axis=0)])
-        scores[:, start : start + n] = members.scores(tile)[:, :n]
-    return scores
+        yield tile, n
 
 
 def column_shares(

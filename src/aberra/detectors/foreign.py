@@ -6,10 +6,10 @@ They see the rows as given: whoever wants scaling puts the detector in a pipelin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
@@ -33,6 +33,16 @@ class Trainer(Protocol):
     ) -> Members: ...
 
 
+@runtime_checkable
+class ImageTrainer(Trainer, Protocol):
+    """A localiser, which trains members on images alone."""
+
+    def _validate_params(self) -> None: ...
+
+    def anomaly_map(self, images: ArrayLike) -> Any:
+        """Return how odd each pixel is."""
+
+
 def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
     """Return a fresh trainer for one of our detectors or for anybody else's."""
     fresh = clone(detector, safe=False)
@@ -44,6 +54,15 @@ def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
                 "ensemble: set them on the ensemble."
             )
         fresh.image_shape_ = image
+        return fresh
+    if isinstance(fresh, ImageTrainer):
+        fresh._validate_params()
+        if image is None:
+            raise DataError(
+                f"{type(fresh).__name__} takes images of shape (n, channels, height, width), not "
+                "a table."
+            )
+        vars(fresh)["image_shape_"] = image
         return fresh
     if image is not None:
         raise DataError(

@@ -22,6 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 import aberra
 from aberra.detectors.foreign import ForeignMembers
 from aberra.errors import ModelFileError
+from aberra.files import write_atomically
+from aberra.localise.base import Restorers
 from aberra.model_file import container
 from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
 from aberra.model_file.kinds import Kind, Reader, Writer, damaged
@@ -88,7 +90,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         )
     check_is_fitted(model, ["members_", "threshold_"])
     with _explained("save to", path):
-        container.write(Path(path), container.pack(*_taken_apart(model)))
+        write_atomically(Path(path), container.pack(*_taken_apart(model)))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -185,10 +187,13 @@ def _check_fit(model: Any) -> None:
 
     Foreign members are left alone, because zeros may be no valid row for them.
     """
-    row = np.zeros((1, model.n_features_in_))
     for members in getattr(model.members_, "parts", [model.members_]):
         if isinstance(members, ForeignMembers):
             continue
+        if isinstance(members, Restorers):
+            members.probe(model.image_shape_)
+            continue
+        row = np.zeros((1, model.n_features_in_))
         with np.errstate(all="ignore"):
             shape = members.scores(row).shape
         if shape != (members.n_members, 1):

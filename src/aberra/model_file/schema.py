@@ -21,11 +21,15 @@ from aberra.detectors.multiview import N_VIEWS, Lenses, MultiView, View, Views
 from aberra.detectors.ocsvm import OCSVM, Expansions, KernelExpansion
 from aberra.detectors.rsrae import RSRAE, Subspaces
 from aberra.detectors.scaling import Scaling
-from aberra.model_file.composite import NamedBy, OneOf, Part
+from aberra.localise.base import MapStyle
+from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM, Denoisers, Walk
+from aberra.localise.frame import Frame
+from aberra.model_file.composite import NamedBy, Networks, OneOf, Part
 from aberra.model_file.foreign import Foreign
 from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, Scalar
 from aberra.nets.conv import ConvLayer, ConvPlan, FrozenConv
 from aberra.nets.stacked import FrozenMLP
+from aberra.nets.unet import Denoiser, UNetPlan
 from aberra.robust.adc import ADC
 from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round
@@ -147,8 +151,41 @@ VIEW = Part(
 )
 VIEWS = Part(Views, {"members": ListOf(VIEW)})
 FOREIGN = Part(ForeignMembers, {"detectors": ListOf(Foreign())})
+# Localisers
+FRAME = Part(
+    Frame,
+    {"image_shape": ints(3), "grid": ints(2), "multiple": INT, "low": FLOAT, "high": FLOAT},
+)
+STYLE = Part(MapStyle, {"error": TEXT, "smooth": INT})
+WALK = Part(
+    Walk,
+    {
+        **dict.fromkeys(("n_steps", "n_draws"), INT),
+        **dict.fromkeys(("schedule", "noise", "sampler"), TEXT),
+        "start": FLOAT,
+        "sampling_steps": Maybe(INT),
+    },
+)
+UNET = Part(
+    UNetPlan,
+    {
+        **dict.fromkeys(("n_channels", "res_blocks", "patch", "head_width"), INT),
+        "widths": As(tuple, ListOf(INT)),
+        "attention": As(tuple, ListOf(BOOL)),
+    },
+)
+NETS = ListOf(Networks((Denoiser, UNET)))
+DENOISERS = Part(Denoisers, {"frame": FRAME, "style": STYLE, "way": WALK, "nets": NETS})
 ANY_MEMBERS = OneOf(
-    EXPANSIONS, CODE_EXPANSIONS, RECONSTRUCTORS, SPHERES, SUBSPACES, REGRESSIONS, VIEWS, FOREIGN
+    EXPANSIONS,
+    CODE_EXPANSIONS,
+    RECONSTRUCTORS,
+    SPHERES,
+    SUBSPACES,
+    REGRESSIONS,
+    VIEWS,
+    FOREIGN,
+    DENOISERS,
 )
 COMMITTEE = Part(Committee, {"parts": ListOf(ANY_MEMBERS)})
 
@@ -185,8 +222,17 @@ OPTIONAL: dict[str, Kind] = {  # set for some data only
 LOSSES: dict[str, Kind] = {"losses_": ListOf(FLOAT)}
 SOLVER: dict[str, Kind] = {"solver_": TEXT}
 
+LOCALISER: dict[str, Kind] = {
+    "image_shape_": ints(3),
+    "threshold_": FLOAT,
+    "calibrated_for_": TEXT,
+}
+
 LEARNT: Mapping[type, Mapping[str, Kind]] = {
     ADC: {**COMMON, "members_": COMMITTEE, "round_": ROUND},
+    ADDM: {**LOCALISER, "members_": DENOISERS},
+    AnoDDPM: {**LOCALISER, "members_": DENOISERS},
+    DDPM: {**LOCALISER, "members_": DENOISERS},
     AutoEncoder: {**COMMON, **LOSSES, "members_": RECONSTRUCTORS},
     DAGPR: {**COMMON, **LOSSES, "members_": REGRESSIONS},
     DeepSVDD: {**COMMON, **LOSSES, "members_": SPHERES},

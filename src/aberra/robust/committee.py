@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from aberra.detectors.base import Data, Members
 class Committee:
     """The members of several stacks, side by side."""
 
+    parts: list[Any]  # Members; those of localisers have maps and restorations too
+
     def __init__(self, parts: Sequence[Members]) -> None:
         self.parts = list(parts)
         self.n_members = sum(part.n_members for part in self.parts)
@@ -22,3 +25,11 @@ class Committee:
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return the scores of all members, (m, n)."""
         return np.concatenate([part.scores(tile) for part in self.parts])
+
+    def maps(self, tile: Data) -> NDArray[np.float32]:
+        """Return the maps of all members, (m, n, h, w), where they are localisers."""
+        return np.concatenate([part.maps(tile) for part in self.parts])
+
+    def restored(self, tile: Data) -> NDArray[np.float32]:
+        """Return the restorations of all members, (m, n, c, h, w), where they are localisers."""
+        return np.concatenate([part.restored(tile) for part in self.parts])

@@ -13,6 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import (
@@ -22,6 +24,7 @@ from aberra.detectors.base import (
     all_or_nothing,
     checked_weights,
     member_scores,
+    tiles,
 )
 from aberra.detectors.foreign import Trainer, as_trainer
 from aberra.detectors.multiview import MultiView
@@ -38,6 +41,10 @@ logger = logging.getLogger(__name__)
 # Settings that a warm start may change: they decide when to stop and what follows, not what is
 # learnt in a round.
 FREE = {"max_rounds", "patience", "engine", "warm_start", "random_state", "threshold"}
+
+
+def _localises(ensemble: Ensemble) -> bool:
+    return hasattr(ensemble.detector, "anomaly_map")
 
 
 class Ensemble(Scorer):
@@ -86,6 +93,25 @@ class Ensemble(Scorer):
         with single_thread():
             scores = member_scores(members, data)
         return members, round_from(scores, rows, time.perf_counter() - started)
+
+    @available_if(_localises)
+    def anomaly_map(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Return how odd each pixel is, (n, height, width): the mean map of all members."""
+        return self._mean_over_members("maps", X)
+
+    @available_if(_localises)
+    def reconstruct(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Return the mean restoration of all members, (n, channels, height, width)."""
+        return self._mean_over_members("restored", X)
+
+    def _mean_over_members(self, what: str, X: ArrayLike) -> NDArray[np.float32]:
+        check_is_fitted(self, "members_")
+        data = self._validate(X, reset=False)
+        answer, size = getattr(self.members_, what), self.members_.tile_rows or len(data)
+        parts = [
+            answer(full)[:, :n].mean(axis=0, dtype=np.float32) for full, n in tiles(data, size)
+        ]
+        return np.concatenate(parts)
 
 
 def with_weight(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -1,0 +1,225 @@
+"""DICOM series: files sorted by where they lie, never by name or number."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aberra.data.mri.extras import need
+from aberra.data.mri.volume import Volume
+from aberra.errors import DataError
+
+TAGS = [
+    "SeriesInstanceUID",
+    "SeriesDescription",
+    "Modality",
+    "Rows",
+    "Columns",
+    "PixelSpacing",
+    "ImageOrientationPatient",
+    "ImagePositionPatient",
+    "SamplesPerPixel",
+    "PhotometricInterpretation",
+    "NumberOfFrames",
+    "RescaleSlope",
+    "RescaleIntercept",
+]
+SHOWN = 6
+TOLERANCE = 0.05  # of the distance of two slices; headers are rounded
+
+
+def read_dicom(
+    source: str | Path | Sequence[str | Path],
+    modality: str | None = "MR",
+    axes: str | None = None,
+) -> Volume:
+    """Read one series.
+
+    Slices are sorted by their position along the normal of the slice plane. File names and
+    instance numbers play no part.
+
+    Parameters
+    ----------
+    source : path or sequence of paths
+        A folder that holds the files of one series (files that are not DICOM images are passed
+        over), or the files.
+    modality : str, optional, default="MR"
+        What the series must be; None takes any.
+    axes : str, optional
+        Where the array axes (column, row, slice) really point, if the headers are wrong.
+
+    Returns
+    -------
+    scan : Volume
+        Intensities with each file's slope and intercept applied, in float32.
+    """
+    files, where = _files(source)
+    heads = _headers(files, where)
+    _check_images(heads, where, modality)
+    heads = _sorted(heads, where)
+    first = heads[0][1]
+    array = np.empty((int(first.Columns), int(first.Rows), len(heads)), np.float32)
+    for k, (path, head) in enumerate(heads):
+        array[:, :, k] = _pixels(path, head)
+    folder = source if isinstance(source, str | Path) else files[0].parent
+    return Volume(array, _affine(heads), Path(folder), axes)
+
+
+def is_dicom(path: Path) -> bool:
+    """Say whether a file starts as DICOM files do: 128 free bytes, then "DICM"."""
+    with path.open("rb") as file:
+        return file.read(132)[128:] == b"DICM"
+
+
+def _files(source: str | Path | Sequence[str | Path]) -> tuple[list[Path], str]:
+    if not isinstance(source, str | Path):
+        return [Path(path) for path in source], "The series"
+    folder = Path(source)
+    if not folder.is_dir():
+        raise DataError(f"There is no folder {folder}.")
+    return sorted(path for path in folder.iterdir() if path.is_file()), str(folder)
+
+
+Head = tuple[Path, Any]
+
+
+def _headers(files: Iterable[Path], where: str) -> list[Head]:
+    pydicom = need("pydicom")
+    heads = []
+    for path in files:
+        if is_dicom(path):
+            head = pydicom.dcmread(path, stop_before_pixels=True, specific_tags=TAGS)
+            if "Rows" in head:  # directories, reports and notes have no picture
+                heads.append((path, head))
+    if not heads:
+        raise DataError(f"{where} holds no DICOM image.")
+    return heads
+
+
+def _check_images(heads: list[Head], where: str, modality: str | None) -> None:
+    _same(heads, where, "series", _series, "Give the files of one series, or a folder each.")
+    first = heads[0][1]
+    if modality is not None and first.get("Modality") != modality:
+        raise DataError(
+            f"{where} is a series of modality {first.get('Modality')}, not {modality}. A model "
+            "judges what it was trained on; pass modality=None to read it all the same."
+        )
+    if int(first.get("NumberOfFrames", 1) or 1) > 1:
+        raise DataError(
+            f"{where} holds several slices per file (enhanced DICOM). Convert it to NIfTI, with "
+            "dcm2niix for instance."
+        )
+    colour = first.get("PhotometricInterpretation", "MONOCHROME2")
+    if int(first.get("SamplesPerPixel", 1)) != 1 or colour != "MONOCHROME2":
+        raise DataError(f"{where} holds {colour} pictures, not one intensity per voxel.")
+    for name in ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing"):
+        silent = [path.name for path, head in heads if head.get(name) is None]
+        if silent:
+            raise DataError(
+                f"{where}: {len(silent)} files have no {name}, such as {silent[0]}, so their place "
+                "is not known. Export the series again with its geometry."
+            )
+    advice = "Keep the files that belong together in a folder of their own."
+    _same(heads, where, "orientations", _orientation, advice)
+    _same(heads, where, "picture sizes", lambda h: (int(h.Rows), int(h.Columns)), advice)
+    _same(heads, where, "pixel sizes", lambda h: _rounded(h.PixelSpacing), advice)
+
+
+def _series(head: Any) -> Hashable:
+    return f"{head.get('SeriesDescription', 'no description')} ({head.get('SeriesInstanceUID')})"
+
+
+def _orientation(head: Any) -> Hashable:
+    return _rounded(head.ImageOrientationPatient)
+
+
+def _rounded(values: Iterable[Any]) -> tuple[float, ...]:
+    return tuple(round(float(value), 3) + 0.0 for value in values)
+
+
+def _same(heads: list[Head], where: str, what: str, key: Any, advice: str) -> None:
+    counts = Counter(key(head) for _, head in heads)
+    if len(counts) > 1:
+        listed = "\n".join(f"  {n} files: {name}" for name, n in counts.most_common(SHOWN))
+        raise DataError(f"{where} mixes {len(counts)} {what}:\n{listed}\n{advice}")
+
+
+def _normal(head: Any) -> NDArray[np.float64]:
+    directions = np.array(head.ImageOrientationPatient, np.float64)
+    return np.asarray(np.cross(directions[:3], directions[3:]))
+
+
+def _position(head: Any) -> NDArray[np.float64]:
+    return np.array(head.ImagePositionPatient, np.float64)
+
+
+def _sorted(heads: list[Head], where: str) -> list[Head]:
+    """Return the files along the normal of their plane; refuse doubles, gaps and bends."""
+    if len(heads) < 2:
+        raise DataError(f"{where} holds a single slice, not a volume.")
+    normal = _normal(heads[0][1])
+    heads = sorted(heads, key=lambda item: float(_position(item[1]) @ normal))
+    positions = np.array([_position(head) for _, head in heads])
+    gaps = np.diff(positions @ normal)
+    usual = float(np.median(gaps))
+    doubles = np.flatnonzero(gaps < 1e-3)
+    if len(doubles):
+        pairs = ", ".join(f"{heads[k][0].name} and {heads[k + 1][0].name}" for k in doubles[:SHOWN])
+        raise DataError(
+            f"{where} has {len(doubles)} slices at the place of another one ({pairs}). "
+            "Keep one echo, time point or copy."
+        )
+    wide = np.flatnonzero(np.abs(gaps - usual) > TOLERANCE * usual)
+    if len(wide):
+        listed = ", ".join(
+            f"{gaps[k]:.2f} mm between {heads[k][0].name} and {heads[k + 1][0].name}"
+            for k in wide[:SHOWN]
+        )
+        missing = int(sum(max(round(gaps[k] / usual) - 1, 0) for k in wide))
+        raise DataError(
+            f"{where}: slices are {usual:.2f} mm apart, but {listed}. "
+            + (f"About {missing} slices are missing; " if missing else "Spacing is uneven; ")
+            + "export the whole series again."
+        )
+    line = np.linspace(positions[0], positions[-1], len(heads))
+    if np.abs(positions - line).max() > TOLERANCE * usual:
+        raise DataError(f"{where}: the slices do not lie along one line. Convert it to NIfTI.")
+    return heads
+
+
+def _affine(heads: list[Head]) -> NDArray[np.float64]:
+    """Return the matrix from (column, row, slice) to right-anterior-superior.
+
+    DICOM's world runs to the left and to the back. The step between slices is taken from the
+    positions, not from the normal, so that a tilted gantry is kept.
+    """
+    first, last = heads[0][1], heads[-1][1]
+    directions = np.array(first.ImageOrientationPatient, np.float64)
+    down, across = (float(v) for v in first.PixelSpacing)  # between rows, between columns
+    matrix = np.eye(4)
+    matrix[:3, 0] = directions[:3] * across
+    matrix[:3, 1] = directions[3:] * down
+    matrix[:3, 2] = (_position(last) - _position(first)) / (len(heads) - 1)
+    matrix[:3, 3] = _position(first)
+    return np.asarray(np.diag([-1.0, -1.0, 1.0, 1.0]) @ matrix)
+
+
+def _pixels(path: Path, head: Any) -> NDArray[np.float32]:
+    """Return one slice as (column, row), in the units that slope and intercept give."""
+    pydicom = need("pydicom")
+    try:
+        stored = pydicom.dcmread(path).pixel_array
+    except RuntimeError as error:  # a compression that no installed package can undo
+        raise DataError(
+            f"{path} cannot be decompressed: {error}. Install pylibjpeg with its plugins, or "
+            "export the series uncompressed."
+        ) from error
+    except (AttributeError, EOFError, OSError, ValueError) as error:
+        raise DataError(f"{path} is cut short or damaged: {error}.") from error
+    slope = float(head.get("RescaleSlope", 1) or 1)
+    return np.asarray(stored.T * slope + float(head.get("RescaleIntercept", 0) or 0), np.float32)

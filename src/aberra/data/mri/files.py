@@ -1,0 +1,82 @@
+"""Which scans a folder holds, and how to read each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from aberra.data.mri.dicom import is_dicom, read_dicom
+from aberra.data.mri.nifti import ENDINGS, read_nifti
+from aberra.data.mri.volume import Volume
+from aberra.errors import DataError
+
+MAP, SEGMENTATION = "_anomaly", "_segmentation"
+
+
+def read_volume(path: str | Path, axes: str | None = None) -> Volume:
+    """Read a scan: a NIfTI file, or a folder that holds one DICOM series.
+
+    Parameters
+    ----------
+    path : path
+    axes : str, optional
+        Where the array axes really point, such as "SPR", if the header is wrong or silent.
+
+    Returns
+    -------
+    scan : Volume
+    """
+    source = Path(path)
+    if source.is_dir():
+        return read_dicom(source, axes=axes)
+    if source.exists() and not source.name.endswith(ENDINGS):
+        advice = (
+            "Give the folder of its series." if is_dicom(source) else "Convert it to NIfTI."
+        )
+        raise DataError(f"{source} is not a NIfTI file. {advice}")
+    return read_nifti(source, axes)
+
+
+def find_volumes(folder: str | Path, pattern: str = "*") -> list[Path]:
+    """Return the scans below a folder, sorted by path.
+
+    Parameters
+    ----------
+    folder : path
+    pattern : str, default="*"
+        What the name of a NIfTI file or of a DICOM folder must look like, such as "*_t1w.nii.gz".
+
+    Returns
+    -------
+    scans : list of Path
+        NIfTI files, and folders with DICOM files directly in them. Aberra's own maps and
+        segmentations are passed over.
+    """
+    root = Path(folder)
+    if not root.is_dir():
+        raise DataError(f"There is no folder {root}.")
+    files = [p for p in root.rglob(pattern) if p.is_file() and _is_scan(p)]
+    folders = [p for p in (root, *root.rglob(pattern)) if p.is_dir() and _is_series(p)]
+    scans = sorted(files + folders)
+    if not scans:
+        raise DataError(f"No NIfTI file and no DICOM series like {pattern!r} below {root}.")
+    return scans
+
+
+def stem(path: Path) -> str:
+    """Return the name of a scan without its ending."""
+    for ending in (".nii.gz", ".nii"):
+        if path.name.endswith(ending):
+            return path.name[: -len(ending)]
+    return path.name
+
+
+def _is_scan(path: Path) -> bool:
+    return (
+        path.name.endswith(ENDINGS)
+        and not path.name.startswith(".")
+        and not stem(path).endswith((MAP, SEGMENTATION))
+    )
+
+
+def _is_series(folder: Path) -> bool:
+    return any(is_dicom(path) for path in folder.iterdir() if path.is_file())

@@ -1,0 +1,170 @@
+"""NIfTI files: scans and masks in, maps out."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aberra.data.mri.extras import need
+from aberra.data.mri.volume import Volume, check_kind
+from aberra.errors import DataError
+
+ENDINGS = (".nii", ".nii.gz")
+
+
+def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
+    """Read one scan.
+
+    Parameters
+    ----------
+    path : path
+        A `.nii` or `.nii.gz` file.
+    axes : str, optional
+        Where the array axes really point, such as "SPR", if the header is wrong or silent.
+
+    Returns
+    -------
+    scan : Volume
+        Intensities with the file's slope applied, in float32.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from aberra.data.mri.nifti import read_nifti, write_nifti
+    >>> from aberra.data.mri.volume import Volume
+    >>> scan = Volume(np.arange(24.0).reshape(2, 3, 4), np.diag([2.0, 2.0, 3.0, 1.0]))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_nifti(Path(folder) / "scan.nii.gz", scan.array, scan)
+    ...     read_nifti(path).directions
+    'RAS'
+    """
+    source = Path(path)
+    image = _open(source)
+    check_kind(image.get_data_dtype(), str(source))
+    shape = image.shape
+    while len(shape) > 3 and shape[-1] == 1:  # some tools write a time axis of length one
+        shape = shape[:-1]
+    if len(shape) != 3:
+        raise DataError(
+            f"{source} has shape {image.shape}: {len(shape)} dimensions instead of three. Save the "
+            "time point, echo or direction that is meant as a file of its own."
+        )
+    _check_header(image.header, source, axes)
+    array = _voxels(image, source).reshape(shape)
+    space = int(image.header["sform_code"]) or int(image.header["qform_code"]) or 1
+    return Volume(array, np.asarray(image.affine, np.float64), source, axes, space)
+
+
+def read_mask(path: str | Path, scan: Volume) -> NDArray[np.bool_]:
+    """Read a mask on the grid of a scan; every voxel above zero belongs to it."""
+    source = Path(path)
+    image = _open(source)
+    array = _voxels(image, source)
+    check_mask(array, scan, str(source))
+    if not np.allclose(image.affine, scan.affine, atol=1e-2):
+        raise DataError(
+            f"{source} has the shape of {scan.where} but lies elsewhere: their affines differ by "
+            f"up to {np.abs(image.affine - scan.affine).max():.3g}. Resample the mask to the scan."
+        )
+    return np.asarray(array.reshape(scan.array.shape) > 0)
+
+
+def check_mask(mask: NDArray[Any], scan: Volume, where: str = "The mask") -> None:
+    """Raise an error if a mask does not cover the voxels of a scan, or covers none of it."""
+    shape = mask.shape[:3] if mask.shape[3:] in ((), (1,)) else mask.shape
+    if shape != scan.array.shape:
+        raise DataError(
+            f"{where} has shape {mask.shape}, but {scan.where} has {scan.array.shape}. "
+            "A mask has the grid of its scan; resample it, or let Aberra find the brain "
+            "(mask='auto')."
+        )
+    if not (mask > 0).any():
+        raise DataError(f"{where} is empty: no voxel is above zero.")
+
+
+def write_nifti(
+    path: str | Path, array: NDArray[Any], like: Volume, description: str = ""
+) -> Path:
+    """Write an array on the grid of a scan: same shape, same affine, same world.
+
+    The file appears under its name when it is complete, never before.
+
+    Parameters
+    ----------
+    path : path
+        Where to, ending in `.nii` or `.nii.gz`. Missing folders are made.
+    array : ndarray of the shape of `like`
+        Truth values are written as 0 and 1, numbers as float32.
+    like : Volume
+        The scan.
+    description : str
+        Goes into the header, cut after 79 characters.
+
+    Returns
+    -------
+    path : Path
+    """
+    target = Path(path)
+    ending = next((e for e in reversed(ENDINGS) if target.name.endswith(e)), None)
+    if ending is None:
+        raise ValueError(f"{target} must end in .nii or .nii.gz.")
+    if array.shape != like.array.shape:
+        raise ValueError(f"Array of shape {array.shape} for a scan of shape {like.array.shape}.")
+    nib = need("nibabel")
+    kind = np.uint8 if array.dtype == np.bool_ else np.float32
+    image = nib.Nifti1Image(array.astype(kind, copy=False), like.affine)
+    image.set_sform(like.affine, code=like.space)
+    try:  # programs disagree on which of the two to read; a sheared grid has no qform
+        image.set_qform(like.affine, code=like.space, strip_shears=False)
+    except nib.spatialimages.HeaderDataError:
+        image.set_qform(None, code=0)
+    image.header.set_xyzt_units("mm")
+    image.header["descrip"] = description.encode("ascii", "replace")[:79]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{os.getpid()}-{target.name}")
+    try:
+        nib.save(image, partial)
+        os.replace(partial, target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return target
+
+
+def _open(path: Path) -> Any:
+    if not path.exists():
+        raise DataError(f"There is no file {path}.")
+    nib = need("nibabel")
+    try:
+        image = nib.load(path)
+    except (EOFError, OSError, zlib.error, ValueError, nib.filebasedimages.ImageFileError) as error:
+        raise DataError(f"{path} is no NIfTI file, or a damaged one: {error}.") from error
+    if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
+        raise DataError(f"{path} is a file of type {type(image).__name__}. Convert it to NIfTI.")
+    return image
+
+
+def _voxels(image: Any, path: Path) -> NDArray[np.float32]:
+    try:
+        return np.asarray(image.get_fdata(dtype=np.float32, caching="unchanged"))
+    except (EOFError, OSError, zlib.error, ValueError) as error:
+        raise DataError(
+            f"{path} is cut short or damaged ({error}). Copy it again from where it came from."
+        ) from error
+
+
+def _check_header(header: Any, path: Path, axes: str | None) -> None:
+    unit = header.get_xyzt_units()[0]
+    if unit not in ("mm", "unknown"):
+        raise DataError(f"{path} gives its voxel size in {unit}. Convert it to millimetres.")
+    if axes is None and not (header["sform_code"] or header["qform_code"]):
+        raise DataError(
+            f"{path} does not say how the head lies (sform and qform codes are 0). Say where its "
+            "array axes point, for instance axes='RAS'."
+        )

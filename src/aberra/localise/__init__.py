@@ -1,0 +1,1 @@
+"""Localisers: models that show where in an image something does not belong."""

@@ -1,0 +1,273 @@
+"""f-AnoGAN (Schlegl et al. 2019): a generator of healthy images, and an encoder that finds its way in.
+
+First a generator learns healthy images against a critic (WGAN-GP), then, with both frozen, an
+encoder learns to map an image to a latent whose image is like it, for the eye and for the critic
+(izi_f). The networks are the residual ones of the original. Deviation: layer norm in all of them
+(the original has batch norm in generator and encoder), so that no image sees its neighbours.
+
+Notation (shapes): x, x_hat (B, c, h, w); z (B, k); real, fake (B,) the critic's values; w (B,)
+sample weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from sklearn.utils._param_validation import Interval
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.optim import Adam, RMSprop
+
+from aberra.localise.base import Error, MapStyle
+from aberra.localise.frame import Frame
+from aberra.localise.network import Batch, NetworkLocaliser, Pace, Training, per_image
+from aberra.localise.reconstruction import Rebuilders
+from aberra.nets.building import seeded
+from aberra.nets.place import Place, Precision
+from aberra.rng import RandomState, draw_seeds
+
+GAN_BETAS = (0.0, 0.9)
+
+
+@dataclass(frozen=True)
+class AnoGANPreset:
+    """Network and training settings for one image size."""
+
+    image_size: int
+    widths: tuple[int, ...]
+    patch: int
+    n_critic: int
+    pace: Pace  # of the critic
+    encoder_steps: int
+    encoder_rate: float
+
+
+PRESETS = {
+    "small": AnoGANPreset(64, (16, 32, 64, 128), 2, 2, Pace(1000, 16, 5e-4), 800, 5e-4),
+    "medium": AnoGANPreset(
+        128, (32, 64, 128, 256, 256), 2, 5, Pace(50_000, 32, 2e-4), 20_000, 1e-4
+    ),
+    # The original has 64 pixels and four halvings; two more of its widest blocks make 256.
+    "paper": AnoGANPreset(
+        256, (64, 128, 256, 512, 512, 512, 512), 1, 5, Pace(200_000, 64, 1e-4), 50_000, 5e-5
+    ),
+}
+
+
+def slopes(critic: nn.Module, x: Tensor) -> Tensor:
+    """Norm of the critic's gradient at each image, (B,); gradients flow on to the critic."""
+    x = x.detach().requires_grad_()
+    (gradient,) = torch.autograd.grad(critic(x).sum(), x, create_graph=True)
+    return gradient.flatten(1).norm(dim=1)
+
+
+def critic_loss(real: Tensor, fake: Tensor, slope: Tensor, w: Tensor, penalty: float) -> Tensor:
+    """Weighted Wasserstein loss of the critic with gradient penalty.
+
+    Every real image is paired with a generated one, which takes over its weight.
+    """
+    return (w * (fake - real + penalty * (slope - 1).square())).mean()
+
+
+def generator_loss(fake: Tensor) -> Tensor:
+    """Urge the generator to please the critic; no image takes part, so none is weighted."""
+    return -fake.mean()
+
+
+def izif_loss(
+    x: Tensor, x_hat: Tensor, features: Tensor, features_hat: Tensor, w: Tensor, kappa: float
+) -> Tensor:
+    """Weighted residual of the image plus `kappa` times that of the critic's features."""
+    of_features = per_image((features - features_hat).square())
+    return (w * (per_image((x - x_hat).square()) + kappa * of_features)).mean()
+
+
+@dataclass(frozen=True)
+class AnoGANPlan:
+    """Everything that decides the shape of the networks.
+
+    `patch` pixels a side become channels before the first layer and pixels again after the last.
+    """
+
+    n_channels: int
+    widths: tuple[int, ...]  # channels from fine to coarse, halving the sides in between
+    patch: int
+    n_latent: int
+    map_size: tuple[int, int]  # height and width of the coarsest map
+
+    @property
+    def n_coarse(self) -> int:
+        """Numbers in the coarsest map."""
+        return self.widths[-1] * self.map_size[0] * self.map_size[1]
+
+
+class Block(nn.Module):
+    """A residual block that halves or doubles the sides."""
+
+    def __init__(self, n_in: int, n_out: int, resample: Literal["down", "up"]) -> None:
+        super().__init__()
+        self.up = resample == "up"
+        n_mid = n_out if self.up else n_in
+        self.norm1, self.norm2 = nn.GroupNorm(1, n_in), nn.GroupNorm(1, n_mid)
+        self.conv1 = nn.Conv2d(n_in, n_mid, 3, padding=1, bias=False)
+        self.conv2 = nn.Conv2d(n_mid, n_out, 3, padding=1)
+        self.shortcut = nn.Conv2d(n_in, n_out, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the map at half or double size."""
+        if self.up:
+            inner = self.conv1(doubled(F.relu(self.norm1(x))))
+            return self.conv2(F.relu(self.norm2(inner))) + doubled(self.shortcut(x))
+        inner = self.conv2(F.relu(self.norm2(self.conv1(F.relu(self.norm1(x))))))
+        return F.avg_pool2d(inner, 2) + self.shortcut(F.avg_pool2d(x, 2))
+
+
+def doubled(x: Tensor) -> Tensor:
+    """Return a map with every value repeated twice along both sides."""
+    return F.interpolate(x, scale_factor=2, mode="nearest")
+
+
+class Descent(nn.Module):
+    """From an image down to a vector: critic (one number) and encoder (a latent)."""
+
+    def __init__(self, plan: AnoGANPlan, n_out: int) -> None:
+        super().__init__()
+        blocks = [Block(a, b, "down") for a, b in zip(plan.widths, plan.widths[1:], strict=False)]
+        self.body = nn.Sequential(
+            nn.PixelUnshuffle(plan.patch),
+            nn.Conv2d(plan.n_channels * plan.patch**2, plan.widths[0], 3, padding=1),
+            *blocks,
+        )
+        self.head = nn.Linear(plan.n_coarse, n_out)
+
+    def features(self, x: Tensor) -> Tensor:
+        """Return the coarsest map as one row per image."""
+        # The same order of numbers whatever the layout in memory.
+        flat: Tensor = self.body(x).contiguous().flatten(1)
+        return flat
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return one row of numbers per image."""
+        out: Tensor = self.head(self.features(x))
+        return out
+
+
+class Generator(nn.Module):
+    """From a latent up to an image in [-1, 1]."""
+
+    def __init__(self, plan: AnoGANPlan) -> None:
+        super().__init__()
+        self.plan = plan
+        widths = plan.widths[::-1]
+        blocks = [Block(a, b, "up") for a, b in zip(widths, widths[1:], strict=False)]
+        self.stem = nn.Linear(plan.n_latent, plan.n_coarse)
+        self.body = nn.Sequential(
+            *blocks,
+            nn.GroupNorm(1, widths[-1]),
+            nn.ReLU(),
+            nn.Conv2d(widths[-1], plan.n_channels * plan.patch**2, 3, padding=1),
+            nn.PixelShuffle(plan.patch),
+            nn.Tanh(),
+        )
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Return the images of latents."""
+        coarse = self.stem(z).reshape(-1, self.plan.widths[-1], *self.plan.map_size)
+        image: Tensor = self.body(coarse)
+        return image
+
+
+class AnoGANNet(nn.Module):
+    """What is needed after training: the way into the latent space, and the way back."""
+
+    def __init__(self, plan: AnoGANPlan) -> None:
+        super().__init__()
+        self.plan = plan
+        self.encoder = Descent(plan, plan.n_latent)
+        self.generator = Generator(plan)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the healthy image that the encoder takes x for."""
+        image: Tensor = self.generator(self.encoder(x))
+        return image
+
+
+@dataclass(frozen=True)
+class AnoGANSettings:
+    """How the networks are trained."""
+
+    gan_steps: int
+    n_critic: int
+    penalty: float
+    kappa: float
+    learning_rate: float
+    encoder_rate: float
+
+
+class AnoGANTraining(Training):
+    """First generator against critic, then the encoder alone."""
+
+    def __init__(self, plan: AnoGANPlan, settings: AnoGANSettings, seed: int, place: Place) -> None:
+        self.settings, self.place = settings, place
+        seeds = draw_seeds(seed, 2, n=2)
+        self.net = seeded(lambda: AnoGANNet(plan), seeds[0]).to(place.device)
+        self.critic = seeded(lambda: Descent(plan, 1), seeds[1]).to(place.device)
+        self.nets = {"net": self.net, "critic": self.critic}
+        rate = settings.learning_rate
+        encoder = self.net.encoder.parameters()
+        self.optimisers = {
+            "critic": Adam(self.critic.parameters(), rate, GAN_BETAS),
+            "generator": Adam(self.net.generator.parameters(), rate, GAN_BETAS),
+            "encoder": RMSprop(encoder, settings.encoder_rate, alpha=0.9),
+        }
+
+    def step(self, step: int, batch: Batch) -> Tensor:
+        """Update what is to be learnt in this step; return its loss."""
+        if step >= self.settings.gan_steps:
+            return self._encoder_step(batch)
+        # (1) The critic learns to tell generated images from real ones.
+        loss = self._critic_step(batch)
+        # (2) From time to time the generator learns to please it.
+        if (step + 1) % self.settings.n_critic == 0:
+            self._generator_step(batch)
+        return loss
+
+    def _critic_step(self, batch: Batch) -> Tensor:
+        with torch.no_grad(), self.place.autocast():
+            fake = self.net.generator(batch.normal(self.net.plan.n_latent)).float()
+        between = batch.x + batch.uniform(1, 1, 1) * (fake - batch.x)
+        slope = slopes(self.critic, between)
+        with self.place.autocast():
+            on_real, on_fake = self.critic(torch.cat([batch.x, fake]))[:, 0].float().chunk(2)
+        loss = critic_loss(on_real, on_fake, slope, batch.w, self.settings.penalty)
+        self.update("critic", loss)
+        return loss
+
+    def _generator_step(self, batch: Batch) -> None:
+        self.critic.requires_grad_(False)
+        with self.place.autocast():
+            on_fake = self.critic(self.net.generator(batch.normal(self.net.plan.n_latent)))
+        self.update("generator", generator_loss(on_fake.float()))
+        self.critic.requires_grad_(True)
+
+    def _encoder_step(self, batch: Batch) -> Tensor:
+        self.critic.requires_grad_(False)
+        self.net.generator.requires_grad_(False)
+        with self.place.autocast():
+            x_hat = self.net(batch.x)
+            features_hat = self.critic.features(x_hat)
+            features = self.critic.features(batch.x)
+        loss = izif_loss(
+            batch.x,
+            x_hat.float(),
+            features.float(),
+            features_hat.float(),
+            batch.w,
+            self.settings.kappa,
+        )
+        self.update("encoder", loss)
+        return loss

@@ -1,0 +1,63 @@
+"""The network that predicts the noise: MONAI's time-conditioned U-Net on patches of pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from aberra.nets.building import seeded
+
+
+@dataclass(frozen=True)
+class UNetPlan:
+    """Everything that decides the shape of a denoiser.
+
+    `patch` pixels a side become channels before the first layer and pixels again after the last.
+    With 2, a step at 64 x 64 took 0.70 s instead of 2.6 s for a batch of 16 on one core.
+    """
+
+    n_channels: int
+    widths: tuple[int, ...]
+    res_blocks: int
+    attention: tuple[bool, ...]
+    patch: int
+    head_width: int = 32
+
+    @property
+    def multiple(self) -> int:
+        """Sides of an image must be multiples of this."""
+        return int(self.patch * 2 ** (len(self.widths) - 1))
+
+
+class Denoiser(nn.Module):
+    """Predicts the noise in x_t; `time` is t as a share of T."""
+
+    def __init__(self, plan: UNetPlan) -> None:
+        super().__init__()
+        from monai.networks.nets.diffusion_model_unet import DiffusionModelUNet
+
+        self.plan = plan
+        inner = plan.n_channels * plan.patch**2
+        self.unet = DiffusionModelUNet(
+            spatial_dims=2,
+            in_channels=inner,
+            out_channels=inner,
+            channels=plan.widths,
+            num_res_blocks=plan.res_blocks,
+            attention_levels=plan.attention,
+            num_head_channels=plan.head_width,
+            norm_num_groups=min(32, *plan.widths),
+        )
+
+    def forward(self, xt: Tensor, time: Tensor) -> Tensor:
+        """Return eps_hat (B, c, h, w) for xt (B, c, h, w) and time (B,) in [0, 1]."""
+        patches = F.pixel_unshuffle(xt, self.plan.patch)
+        # The sinusoidal embedding was made for a thousand steps.
+        return F.pixel_shuffle(self.unet(patches, 1000 * time), self.plan.patch)
+
+
+def denoiser(plan: UNetPlan, seed: int) -> Denoiser:
+    """Return a freshly initialised denoiser."""
+    return seeded(lambda: Denoiser(plan), seed)

@@ -1,0 +1,234 @@
+"""A training that is killed, one that is shared, and the signals that must reach the networks."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from aberra import ADDM
+from aberra.diffusion.process import linear_schedule
+from aberra.diffusion.training import DiffusionPlan, Training, draw
+from aberra.errors import ModelFileError
+from aberra.nets.checkpoint import Checkpoint
+from aberra.nets.discriminator import DiscriminatorPlan, discriminator
+from aberra.nets.place import Place
+from aberra.nets.unet import UNetPlan
+
+UNET = UNetPlan(1, (8, 16), 1, (False, True), 2, 8)
+PLAN = DiffusionPlan(
+    unet=UNET,
+    discriminator=DiscriminatorPlan(1, 8, 1),
+    n_steps=100,
+    schedule="linear",
+    noise="pyramid",
+    highest=0.5,
+    train_steps=12,
+    batch_size=4,
+    learning_rate=1e-3,
+    decay=0.9,
+    decay_every=5,
+    ema=0.9,
+    clip=1.0,
+    adversarial_weight=0.05,
+    adversarial_stride=10,
+)
+
+SCRIPT = f"""
+import sys
+from pathlib import Path
+import torch
+from safetensors.torch import save_file
+from aberra.diffusion.training import *
+from aberra.nets.place import find_place
+torch.set_num_threads(1)
+images = torch.rand((10, 1, 8, 8), generator=torch.Generator().manual_seed(0)) * 2 - 1
+out, folder = sys.argv[1], sys.argv[2]
+place = find_place("cpu", "float32")
+net = train(images, torch.linspace(0.1, 1, 10), {PLAN!r}, 7, place, Path(folder), minutes=0)
+if place.rank == 0:
+    save_file({{k: v.contiguous() for k, v in net.state_dict().items()}}, out)
+"""
+
+
+def run(out, folder, *launcher):
+    environment = {k: v for k, v in os.environ.items() if k not in ("WORLD_SIZE", "RANK")}
+    script = out.with_suffix(".py")
+    script.write_text(SCRIPT)
+    command = [sys.executable, *launcher, str(script), str(out), str(folder)]
+    return subprocess.Popen(
+        command, env={**environment, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True
+    )
+
+
+def finished(out, folder, *launcher):
+    process = run(out, folder, *launcher)
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    return out.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole")
+    return finished(folder / "whole", folder / "checkpoints")
+
+
+def step_of(path):
+    data = path.read_bytes()
+    header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    return json.loads(header["__metadata__"]["aberra"])["step"]
+
+
+def steps_done(folder):
+    return max((step_of(path) for path in folder.glob("*.safetensors")), default=0)
+
+
+@pytest.mark.slow
+def test_a_killed_training_goes_on_with_the_same_bytes(tmp_path, uninterrupted):
+    out, folder = tmp_path / "net", tmp_path / "checkpoints"
+    process = run(out, folder)
+    while steps_done(folder) < 5:
+        assert process.poll() is None, "it was over before it could be killed"
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert not out.exists()
+    assert 5 <= steps_done(folder) < PLAN.train_steps
+    assert finished(out, folder) == uninterrupted
+    assert list(folder.glob("*.safetensors")) == []
+
+
+@pytest.mark.slow
+def test_two_processes_learn_what_one_learns(tmp_path, uninterrupted):
+    launcher = ("-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0")
+    shared = finished(tmp_path / "net", tmp_path / "checkpoints", *launcher)
+    from safetensors.torch import load
+
+    one, two = load(uninterrupted), load(shared)
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, rtol=1e-3, atol=1e-5, msg=name)
+
+
+def training(**changes):
+    from dataclasses import replace
+
+    return Training(replace(PLAN, **changes), 3, Place(torch.device("cpu")))
+
+
+def one_step(run, step=0):
+    images = torch.rand((10, 1, 8, 8), generator=torch.Generator().manual_seed(1)) * 2 - 1
+    d = draw(run.plan, images.shape, 3, step, torch.device("cpu"))
+    return run.step(images[d.rows], torch.ones(4), d)
+
+
+def test_both_networks_learn_and_the_average_follows():
+    run = training()
+    before = {name: [p.clone() for p in net.parameters()] for name, net in run.nets.items()}
+    one_step(run)
+    for name in ("denoiser", "discriminator"):
+        assert any(
+            not torch.equal(a, b)
+            for a, b in zip(before[name], run.nets[name].parameters(), strict=True)
+        )
+    for p in run.judge.parameters():
+        assert p.requires_grad
+
+
+def test_the_discriminator_gets_no_gradient_from_the_denoisers_step():
+    run = training(adversarial_weight=1.0)
+    one_step(run)
+    judged = [p.grad.clone() for p in run.judge.parameters()]
+    run.judge_optimiser.zero_grad(set_to_none=False)
+    fake = torch.zeros((4, 1, 8, 8), requires_grad=True)
+    run._frozen_judgement(run.judge, fake, torch.zeros(4)).sum().backward()
+    assert fake.grad.abs().sum() > 0
+    assert all(not p.grad.any() for p in run.judge.parameters())
+    assert any(g.any() for g in judged)
+
+
+def test_the_loss_falls():
+    run = training(discriminator=None, learning_rate=3e-3)
+    losses = [float(one_step(run, step)[0].detach()) for step in range(60)]
+    assert np.mean(losses[-20:]) < 0.8 * np.mean(losses[:20])
+
+
+def test_weights_of_zero_teach_nothing():
+    run = training()
+    before = [p.clone() for p in run.denoiser.parameters()]
+    images = torch.zeros((4, 1, 8, 8))
+    d = draw(run.plan, torch.Size((4, 1, 8, 8)), 3, 0, torch.device("cpu"))
+    run.step(images, torch.zeros(4), d)
+    assert all(torch.equal(a, b) for a, b in zip(before, run.denoiser.parameters(), strict=True))
+
+
+def test_every_row_trains_once_an_epoch():
+    from aberra.rng import batch_rows
+
+    rows = np.concatenate([batch_rows(5, 10, 4, step) for step in range(5)])
+    assert sorted(rows[:10]) == list(range(10))
+    assert sorted(rows[10:]) == list(range(10))
+    assert rows[:10].tolist() != rows[10:].tolist()
+
+
+def test_a_damaged_checkpoint_is_named(tmp_path):
+    keeper = Checkpoint(tmp_path, "f" * 64, {}, {}, 0.0)
+    keeper.write(3)
+    assert keeper.resume() == 3
+    keeper.path.write_bytes(keeper.path.read_bytes()[:-1] + b"")
+    keeper.path.write_bytes(b"\x08\x00\x00\x00\x00\x00\x00\x00nonsense")
+    with pytest.raises(ModelFileError, match=r"f{24}\.safetensors is damaged"):
+        keeper.resume()
+
+
+def test_batches_must_divide_among_processes():
+    with pytest.raises(ValueError, match="multiple"):
+        Place(torch.device("cpu"), rank=0, world_size=3).share(4)
+    assert Place(torch.device("cpu"), rank=1, world_size=2).share(4) == slice(2, 4)
+
+
+def test_spectral_norm_bounds_the_layers_and_time_changes_the_verdict():
+    judge = discriminator(DiscriminatorPlan(1, 8, 2, "spectral", True), 0)
+    x = torch.randn((2, 1, 16, 16))
+    for _ in range(50):
+        judge(x, torch.zeros(2))
+    for module in judge.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            largest = torch.linalg.matrix_norm(module.weight.detach().flatten(1), ord=2)
+            assert float(largest) == pytest.approx(1.0, abs=0.02)
+    judge.eval()
+    assert not torch.equal(judge(x, torch.zeros(2)), judge(x, torch.ones(2)))
+
+
+def test_longer_strides_leave_less_noise_in_what_is_judged():
+    schedule = linear_schedule(100)
+    noise = [float(1 - schedule.alpha_bar[50 - stride]) for stride in (1, 10, 40)]
+    assert noise == sorted(noise, reverse=True)
+
+
+@pytest.mark.slow
+def test_checkpoints_work_from_the_outside(tmp_path, monkeypatch):
+    images = np.random.default_rng(0).random((8, 1, 8, 8))
+    settings = {"train_steps": 4, "batch_size": 2, "sampling_steps": 1, "random_state": 0}
+    whole = ADDM(**settings).fit(images).anomaly_map(images)
+    step = Training.step
+    calls = []
+
+    def stopping(self, *args):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return step(self, *args)
+
+    monkeypatch.setattr(Training, "step", stopping)
+    model = ADDM(**settings, checkpoint=tmp_path, checkpoint_minutes=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(images)
+    assert np.array_equal(model.fit(images).anomaly_map(images), whole)
+    assert len(calls) == 5  # two, the one that was stopped, and the two that were left

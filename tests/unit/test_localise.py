@@ -1,0 +1,254 @@
+"""The contract of the diffusion localisers, and the pure parts under it."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from aberra import ADDM, DDPM, IADC, AnoDDPM, load, save
+from aberra.errors import DataError
+from aberra.localise.base import MapStyle, image_scores, smoothed, upper_quantile
+from aberra.localise.frame import frame_for
+
+KINDS = [DDPM, AnoDDPM, ADDM]
+FAST = {"train_steps": 2, "batch_size": 4, "sampling_steps": 2, "random_state": 0}
+
+
+def phantoms(n=20, shape=(1, 16, 16), seed=0):
+    """Discs of varying brightness on a dark ground, with a little noise."""
+    rng = np.random.default_rng(seed)
+    rows, columns = np.indices(shape[1:])
+    radius = np.hypot(rows - shape[1] / 2, columns - shape[2] / 2) / min(shape[1:])
+    disc = (radius < 0.4) * rng.uniform(0.6, 0.9, (n, shape[0], 1, 1))
+    return (disc + rng.normal(0, 0.02, (n, *shape))).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {kind: kind(**FAST).fit(phantoms()) for kind in KINDS}
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    h=st.integers(8, 40),
+    w=st.integers(8, 40),
+    multiple=st.sampled_from([1, 4, 8, 16]),
+    channels=st.sampled_from([1, 3]),
+)
+def test_filling_up_and_cutting_off_is_exact(h, w, multiple, channels):
+    images = np.random.default_rng(h * w).random((2, channels, h, w), np.float32)
+    frame = frame_for(images, (channels, h, w), 64, multiple)
+    x = frame.inward(images)
+    assert x.shape[2] % multiple == 0
+    assert x.shape[3] % multiple == 0
+    assert x.shape[2] - h < multiple
+    assert torch.equal(frame.outward(x), frame.cropped(x))
+    np.testing.assert_allclose(frame.units(frame.outward(x)).numpy(), images, atol=1e-6)
+
+
+def test_larger_images_are_reduced_and_maps_come_back_at_full_size():
+    images = np.random.default_rng(0).random((2, 1, 100, 60))
+    frame = frame_for(images, (1, 100, 60), 50, 8)
+    assert frame.grid == (50, 30)
+    x = frame.inward(images)
+    assert x.shape == (2, 1, 56, 32)
+    assert frame.outward(x).shape == (2, 1, 100, 60)
+    np.testing.assert_allclose(  # averaging over whole squares
+        frame.units(frame.cropped(x))[0, 0, 0, 0], images[0, 0, :2, :2].mean(), rtol=1e-5
+    )
+
+
+def test_bytes_are_scaled_by_their_range_and_others_by_the_data():
+    assert frame_for(np.full((1, 1, 8, 8), 7, np.uint8), (1, 8, 8), 64, 8).high == 255
+    frame = frame_for(np.array([[[[-2.0, 4.0]]]]), (1, 1, 2), 64, 1)
+    assert frame.inward(np.array([[[[-2.0, 4.0]]]])).flatten().tolist() == [-1, 1]
+
+
+def test_map_styles_in_closed_form():
+    x = torch.tensor([[[[0.0, 1.0, 2.0]]]])
+    restored = torch.tensor([[[[1.0, 1.0, 0.0]]]])
+    expected = {
+        "squared": [1.0, 0.0, 4.0],
+        "absolute": [1.0, 0.0, 2.0],
+        "darker": [1.0, 0.0, 0.0],
+        "brighter": [0.0, 0.0, 2.0],
+    }
+    for error, values in expected.items():
+        assert MapStyle(error)(x, restored).flatten().tolist() == values
+    two = torch.cat([x, torch.zeros_like(x)], dim=1)
+    assert MapStyle("absolute")(two, torch.zeros_like(two)).flatten().tolist() == [0.0, 0.5, 1.0]
+
+
+def test_smoothing_is_the_mean_of_the_neighbours_that_exist():
+    maps = torch.tensor([[[[1.0, 2.0, 6.0]]]])
+    assert smoothed(maps, 3).flatten().tolist() == [1.5, 3.0, 4.0]
+    assert smoothed(maps, 1) is maps
+
+
+def test_image_score_is_the_mean_over_the_oddest_pixels():
+    maps = np.zeros((2, 10, 10), np.float32)
+    maps[1, 0, :2] = [3.0, 1.0]
+    assert image_scores(maps).tolist() == [0.0, 2.0]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    values=st.lists(st.integers(0, 20), min_size=1, max_size=40),
+    rate=st.floats(0.01, 0.99),
+    seed=st.integers(0, 100),
+)
+def test_threshold_flags_at_most_the_stated_share_and_no_lower_value_would(values, rate, seed):
+    v = np.array(values, np.float32)
+    counts = np.random.default_rng(seed).integers(1, 4, len(v)).astype(float)
+    t = upper_quantile(v, counts, rate)
+    assert counts[v > t].sum() <= rate * counts.sum() + 1e-9
+    lower = v[v < t]
+    if len(lower):
+        assert counts[v > lower.max()].sum() > rate * counts.sum()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_contract(kind, fitted):
+    model, images = fitted[kind], phantoms(5, seed=1)
+    maps = model.anomaly_map(images)
+    assert maps.shape == (5, 16, 16)
+    assert maps.dtype == np.float32
+    assert (maps >= 0).all()
+    assert model.reconstruct(images).shape == images.shape
+    assert np.array_equal(model.segment(images), maps > model.threshold_)
+    assert np.array_equal(model.anomaly_score(images), image_scores(maps))
+    mask = np.zeros((5, 16, 16), bool)
+    mask[:, 4:8] = True
+    assert np.array_equal(model.anomaly_map(images, mask), np.where(mask, maps, 0))
+    assert clone(model).get_params() == model.get_params()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_image_is_judged_alone_as_in_company(kind, fitted):
+    images = phantoms(20, seed=2)
+    together = fitted[kind].anomaly_map(images)
+    assert np.array_equal(fitted[kind].anomaly_map(images[:1]), together[:1])
+    assert np.array_equal(fitted[kind].anomaly_map(images[::-1])[::-1], together)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_same_seed_same_bytes_and_nobody_elses_numbers_are_touched(kind, fitted):
+    torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
+    again = kind(**FAST).fit(phantoms())
+    assert torch.equal(torch.get_rng_state(), torch_before)
+    assert np.array_equal(np.random.get_state()[1], numpy_before)
+    images = phantoms(3, seed=1)
+    assert np.array_equal(again.anomaly_map(images), fitted[kind].anomaly_map(images))
+    other = kind(**{**FAST, "random_state": 1}).fit(phantoms())
+    assert not np.array_equal(other.anomaly_map(images), fitted[kind].anomaly_map(images))
+
+
+def test_without_the_adversarial_weight_addm_is_ddpm(fitted):
+    plain = ADDM(adversarial_weight=0.0, **FAST).fit(phantoms())
+    images = phantoms(3, seed=1)
+    assert np.array_equal(plain.anomaly_map(images), fitted[DDPM].anomaly_map(images))
+    assert not np.array_equal(fitted[ADDM].anomaly_map(images), plain.anomaly_map(images))
+
+
+@pytest.mark.parametrize("shape", [(3, 17, 23), (1, 9, 30)])
+def test_any_size_and_three_channels(shape):
+    images = phantoms(6, shape)
+    model = ADDM(**FAST, discriminator_sees_time=True, discriminator_norm="instance").fit(images)
+    assert model.reconstruct(images).shape == images.shape
+    assert model.anomaly_map(images).shape == (6, *shape[1:])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_saved_model_answers_the_same_bytes(kind, fitted, tmp_path):
+    save(fitted[kind], tmp_path / "model.aberra")
+    again, images = load(tmp_path / "model.aberra"), phantoms(3, seed=1)
+    assert np.array_equal(again.anomaly_map(images), fitted[kind].anomaly_map(images))
+    assert np.array_equal(again.segment(images), fitted[kind].segment(images))
+
+
+def test_iadc_trains_localisers_and_gives_maps(tmp_path):
+    images = phantoms(12)
+    images[0, 0, 5:9, 5:9] = 0.0
+    model = IADC(DDPM(train_steps=2, batch_size=4, sampling_steps=1), n_members=2, max_rounds=1)
+    model.set_params(random_state=0).fit(images)
+    assert model.weights_.shape == (12,)
+    assert model.anomaly_map(images).shape == (12, 16, 16)
+    assert model.reconstruct(images).shape == images.shape
+    save(model, tmp_path / "model.aberra")
+    again = load(tmp_path / "model.aberra")
+    assert np.array_equal(again.anomaly_map(images), model.anomaly_map(images))
+    assert not hasattr(IADC(), "anomaly_map")
+    with pytest.raises(DataError, match="takes images"):
+        IADC(DDPM()).fit(np.zeros((5, 3)))
+
+
+def test_held_out_patients_do_not_train():
+    model = DDPM(holdout=0.5)
+    groups = np.repeat(["a", "b", "c", "d"], 5)
+    held = model._held_out(20, groups, np.ones(20), np.random.default_rng(0))
+    assert held.sum() == 10
+    assert all(len(set(held[groups == name])) == 1 for name in "abcd")
+
+
+def test_threshold_meets_the_false_alarm_rate_where_it_was_placed(fitted):
+    healthy = phantoms(10, seed=3)
+    model = clone(fitted[DDPM]).set_params(false_alarm_rate=0.05).fit(phantoms())
+    model.calibrate(healthy)
+    assert model.segment(healthy).mean() == pytest.approx(0.05, abs=1e-3)
+    inside = np.zeros((10, 16, 16), bool)
+    inside[:, 4:12, 4:12] = True
+    model.calibrate(healthy, inside)
+    assert model.segment(healthy)[inside].mean() == pytest.approx(0.05, abs=2e-3)
+
+
+def test_a_threshold_of_other_settings_is_refused(fitted):
+    model = DDPM(**FAST).fit(phantoms())
+    model.set_params(smooth=5)
+    assert model.anomaly_map(phantoms(1)).shape == (1, 16, 16)
+    with pytest.raises(DataError, match="calibrate"):
+        model.segment(phantoms(1))
+    model.calibrate(phantoms(2)).segment(phantoms(1))
+
+
+@pytest.mark.parametrize(
+    ("images", "message"),
+    [
+        (np.zeros((5, 16, 16)), r"takes images of shape \(n, channels, height, width\)"),
+        (np.zeros((5, 2, 16, 16)), "1 or 3 channels"),
+        (np.full((5, 1, 16, 16), np.nan), "5 of 5 images hold NaN"),
+        (np.array([[[["a"]]]]), "takes numbers"),
+        (np.zeros((0, 1, 16, 16)), "takes numbers"),
+    ],
+)
+def test_bad_images_are_explained(images, message):
+    with pytest.raises(DataError, match=message):
+        DDPM(**FAST).fit(images)
+
+
+def test_bad_company_is_explained(fitted):
+    with pytest.raises(DataError, match=r"fitted on images \(1, 16, 16\)"):
+        fitted[DDPM].anomaly_map(np.zeros((1, 1, 8, 8)))
+    with pytest.raises(DataError, match=r"mask has shape \(2, 16, 16\)"):
+        fitted[DDPM].anomaly_map(phantoms(1), np.ones((2, 16, 16)))
+    with pytest.raises(DataError, match="groups"):
+        DDPM(**FAST).fit(phantoms(), groups=[1, 2])
+    with pytest.raises(ValueError, match="'noise' parameter"):
+        DDPM(noise="pink").fit(phantoms())
+
+
+@pytest.mark.slow
+def test_a_trained_model_finds_what_does_not_belong():
+    images = phantoms(200)
+    model = DDPM(
+        noise="pyramid", train_steps=80, batch_size=8, start=0.15, sampling_steps=1, random_state=0
+    ).fit(images)
+    sick = phantoms(10, seed=5)
+    lesion = np.zeros(sick.shape[2:], bool)
+    lesion[6:10, 5:9] = True
+    sick[:, 0, lesion] -= 0.5
+    maps = model.anomaly_map(sick)
+    assert maps[:, lesion].mean() > 5 * maps[:, ~lesion].mean()
+    healthy = phantoms(10, seed=6)
+    assert model.anomaly_score(sick).min() > model.anomaly_score(healthy).max()
