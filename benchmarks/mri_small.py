@@ -21,7 +21,7 @@ from benchmarks.mri_data import ixi
 from benchmarks.records import append, environment
 
 FOLDER = Path("mri-models")
-STEPS = 800
+STEPS = 1000
 
 MODELS: dict[str, Callable[..., Any]] = {
     "ddpm-pyramid": lambda **kw: DDPM(noise="pyramid", train_steps=STEPS, **kw),

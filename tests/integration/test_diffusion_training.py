@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load
 
 from aberra import ADDM
 from aberra.diffusion.process import linear_schedule
@@ -18,7 +19,7 @@ from aberra.errors import ModelFileError
 from aberra.nets.checkpoint import Checkpoint
 from aberra.nets.discriminator import DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
-from aberra.nets.unet import UNetPlan
+from aberra.nets.unet import UNetPlan, denoiser
 
 UNET = UNetPlan(1, (8, 16), 1, (False, True), 2, 8)
 PLAN = DiffusionPlan(
@@ -68,7 +69,7 @@ def run(out, folder, *launcher):
 
 def finished(out, folder, *launcher):
     process = run(out, folder, *launcher)
-    _, errors = process.communicate(timeout=300)
+    _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     return out.read_bytes()
 
@@ -106,14 +107,20 @@ def test_a_killed_training_goes_on_with_the_same_bytes(tmp_path, uninterrupted):
 
 @pytest.mark.slow
 def test_two_processes_learn_what_one_learns(tmp_path, uninterrupted):
-    launcher = ("-m", "torch.distributed.run", "--nproc-per-node=2", "--master-port=0")
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
     shared = finished(tmp_path / "net", tmp_path / "checkpoints", *launcher)
-    from safetensors.torch import load
+    predictions = [predicted(state) for state in (uninterrupted, shared)]
+    # Not the parameters: where the true gradient is zero, as of a bias before a normalisation,
+    # Adam turns rounding errors into steps that change no answer.
+    torch.testing.assert_close(*predictions, rtol=1e-3, atol=1e-4)
 
-    one, two = load(uninterrupted), load(shared)
-    assert one.keys() == two.keys()
-    for name, value in one.items():
-        torch.testing.assert_close(two[name], value, rtol=1e-3, atol=1e-5, msg=name)
+
+def predicted(state):
+    net = denoiser(UNET, 0)
+    net.load_state_dict(load(state))
+    x = torch.randn((4, 1, 8, 8), generator=torch.Generator().manual_seed(2))
+    with torch.no_grad():
+        return net(x, torch.linspace(0.1, 0.5, 4))
 
 
 def training(**changes):

@@ -162,6 +162,7 @@ def test_any_size_and_three_channels(shape):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_saved_model_answers_the_same_bytes(kind, fitted, tmp_path):
+    fitted[kind].set_params(checkpoint=tmp_path)
     save(fitted[kind], tmp_path / "model.aberra")
     again, images = load(tmp_path / "model.aberra"), phantoms(3, seed=1)
     assert np.array_equal(again.anomaly_map(images), fitted[kind].anomaly_map(images))

@@ -50,7 +50,7 @@ class DiffusionPreset:
 PRESETS = {
     "small": DiffusionPreset(
         64, (32, 64, 128), 1, (False, False, True), 2, 32, 3,
-        0.5, 1000, 16, 4e-4, 1.0, 1000, 0.995, 10,
+        0.5, 1500, 8, 4e-4, 1.0, 1000, 0.995, 10,
     ),
     "medium": DiffusionPreset(
         128, (32, 64, 128, 128), 2, (False, False, False, True), 2, 64, 3,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,7 @@ class Values:
     def encode(self, value: Any, out: Writer, where: str) -> Node:
         """Write a value."""
         plain = value.item() if isinstance(value, np.generic) else value
+        plain = str(plain) if isinstance(plain, PurePath) else plain
         if plain is None or isinstance(plain, bool | int | str):
             return plain
         if isinstance(plain, list):

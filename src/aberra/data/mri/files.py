@@ -29,9 +29,7 @@ def read_volume(path: str | Path, axes: str | None = None) -> Volume:
     if source.is_dir():
         return read_dicom(source, axes=axes)
     if source.exists() and not source.name.endswith(ENDINGS):
-        advice = (
-            "Give the folder of its series." if is_dicom(source) else "Convert it to NIfTI."
-        )
+        advice = "Give the folder of its series." if is_dicom(source) else "Convert it to NIfTI."
         raise DataError(f"{source} is not a NIfTI file. {advice}")
     return read_nifti(source, axes)
 

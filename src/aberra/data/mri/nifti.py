@@ -89,9 +89,7 @@ def check_mask(mask: NDArray[Any], scan: Volume, where: str = "The mask") -> Non
         raise DataError(f"{where} is empty: no voxel is above zero.")
 
 
-def write_nifti(
-    path: str | Path, array: NDArray[Any], like: Volume, description: str = ""
-) -> Path:
+def write_nifti(path: str | Path, array: NDArray[Any], like: Volume, description: str = "") -> Path:
     """Write an array on the grid of a scan: same shape, same affine, same world.
 
     The file appears under its name when it is complete, never before.

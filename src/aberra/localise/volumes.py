@@ -1,0 +1,319 @@
+"""A scan in, a map and a segmentation of the scan out; and whole folders, one scan at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aberra.data.mri.brain import brain_mask
+from aberra.data.mri.files import MAP, SEGMENTATION, find_volumes, read_volume, stem
+from aberra.data.mri.grid import SliceGrid, covered, put_back
+from aberra.data.mri.nifti import check_mask, read_mask, write_nifti
+from aberra.data.mri.prepare import Preparation, prepare
+from aberra.data.mri.volume import Volume
+from aberra.errors import DataError
+from aberra.progress import advance
+
+Mask = NDArray[np.bool_]
+MaskOf = Callable[[Path], Path]
+
+
+class SliceModel(Protocol):
+    """What a localiser of images offers."""
+
+    def fit(self, images: Any, sample_weight: Any = None) -> Any:
+        """Learn from images of shape (n, 1, h, w) in [0, 1]."""
+        ...
+
+    def anomaly_map(self, images: Any) -> Any:
+        """Return an array of shape (n, h, w), high where something is odd."""
+        ...
+
+    def segment(self, images: Any) -> Any:
+        """Return an array of bool, shape (n, h, w)."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredVolume:
+    """What a model says about one scan, on the scan's own grid.
+
+    Parameters
+    ----------
+    scan : Volume
+    anomaly_map : ndarray of float32, shape of the scan
+        0 where nothing was looked at.
+    segmentation : ndarray of bool, shape of the scan
+        False where nothing was looked at.
+    grid : SliceGrid
+        The slices that were scored.
+    """
+
+    scan: Volume
+    anomaly_map: NDArray[np.float32]
+    segmentation: Mask
+    grid: SliceGrid
+
+    @property
+    def scored(self) -> Mask:
+        """The voxels that were looked at, brain mask aside."""
+        return covered(self.grid, self.scan)
+
+    @property
+    def millilitres(self) -> float:
+        """Size of the segmentation."""
+        voxel = abs(float(np.linalg.det(self.scan.affine[:3, :3])))
+        return float(self.segmentation.sum()) * voxel / 1000.0
+
+    @property
+    def description(self) -> str:
+        """Which slices were scored, in one line."""
+        depths = self.grid.below_top
+        return f"{len(depths)} axial slices, {depths[0]:g}-{depths[-1]:g} mm below top of brain"
+
+
+def score_volume(
+    model: SliceModel,
+    scan: Volume,
+    preparation: Preparation | None = None,
+    mask: Mask | Literal["auto"] | None = None,
+    threshold: float | None = None,
+) -> ScoredVolume:
+    """Score one scan slice by slice and put the result back on its grid.
+
+    Parameters
+    ----------
+    model : SliceModel
+        A fitted localiser.
+    scan : Volume
+    preparation : Preparation, optional
+        The one that the model was trained with.
+    mask : ndarray of bool, "auto" or None, default=None
+        The brain. Map and segmentation are blank outside it. None blanks nothing; the automatic
+        mask then only says where the slices are.
+    threshold : float, optional
+        Segment where the map exceeds it. None asks the model, which may then have to look at the
+        images a second time.
+
+    Returns
+    -------
+    scored : ScoredVolume
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aberra.data.mri.volume import Volume
+    >>> from aberra.localise.volumes import score_volume
+    >>> class Dark:  # stands for a trained localiser
+    ...     def anomaly_map(self, images):
+    ...         return 1 - images[:, 0]
+    ...     def segment(self, images):
+    ...         return images[:, 0] < 0.3
+    >>> r = np.sqrt(((np.indices((40, 40, 40)) - 19.5) ** 2).sum(axis=0)) * 5  # mm from the centre
+    >>> head = np.select([r < 70, r < 80, r < 90], [80.0, 5.0, 120.0], 0.0)
+    >>> head[15:20, 20:25, 20:25] = 10.0
+    >>> scored = score_volume(Dark(), Volume(head, np.diag([5.0, 5.0, 5.0, 1.0])), mask="auto")
+    >>> scored.description
+    '36 axial slices, 8-78 mm below top of brain'
+    >>> bool(scored.segmentation[17, 22, 22]), bool(scored.segmentation[25, 22, 22])
+    (True, False)
+    """
+    given = isinstance(mask, np.ndarray)
+    brain: Mask = mask > 0 if isinstance(mask, np.ndarray) else brain_mask(scan)
+    if given:
+        check_mask(brain, scan)
+    images, grid = prepare(scan, brain, Preparation() if preparation is None else preparation)
+    maps = _slices(model.anomaly_map(images), grid, "anomaly_map")
+    marks = (
+        maps > threshold
+        if threshold is not None
+        else _slices(model.segment(images), grid, "segment")
+    )
+    anomaly_map = put_back(maps, grid, scan)
+    segmentation = put_back(marks, grid, scan) > 0.5
+    if mask is not None:
+        anomaly_map[~brain] = 0.0
+        segmentation &= brain
+    return ScoredVolume(scan, anomaly_map, segmentation, grid)
+
+
+def _slices(values: Any, grid: SliceGrid, what: str) -> NDArray[Any]:
+    array = np.asarray(values)
+    if array.shape != grid.shape:
+        raise DataError(
+            f"The model's {what} gave shape {array.shape} for slices of shape {grid.shape}."
+        )
+    return array
+
+
+@dataclass(frozen=True)
+class ScanRecord:
+    """What became of one scan of a folder."""
+
+    source: Path
+    map_path: Path | None = None
+    segmentation_path: Path | None = None
+    slices: str = ""
+    largest: float = float("nan")
+    millilitres: float = float("nan")
+    error: str | None = None
+
+
+def score_folder(
+    model: SliceModel,
+    folder: str | Path,
+    output: str | Path,
+    preparation: Preparation | None = None,
+    *,
+    pattern: str = "*",
+    mask: MaskOf | Literal["auto"] | None = None,
+    threshold: float | None = None,
+    axes: str | None = None,
+    on_error: Literal["raise", "skip"] = "raise",
+) -> Iterator[ScanRecord]:
+    """Score every scan of a folder, one at a time, and write its map and segmentation.
+
+    Nothing happens until the iterator is used; each step reads, scores and writes one scan, so
+    that memory holds one.
+
+    Parameters
+    ----------
+    model : SliceModel
+    folder : path
+        NIfTI files and folders of DICOM series, at any depth.
+    output : path
+        Gets `NAME_anomaly.nii.gz` and `NAME_segmentation.nii.gz`, in the folders of the input.
+    preparation : Preparation, optional
+    pattern : str, default="*"
+        Which names are scans, such as "*_t1w.nii.gz".
+    mask : callable, "auto" or None, default=None
+        From the path of a scan to that of its brain mask; see `score_volume`.
+    threshold : float, optional
+    axes : str, optional
+        Where the array axes of all scans really point, if headers are wrong.
+    on_error : {"raise", "skip"}, default="raise"
+        Whether a scan that cannot be used stops the run or gives a record with `error` set.
+
+    Yields
+    ------
+    record : ScanRecord
+    """
+    root, target = Path(folder), Path(output)
+    scans = find_volumes(root, pattern)
+    for k, path in enumerate(scans):
+        try:
+            scan = read_volume(path, axes)
+            brain = read_mask(mask(path), scan) if callable(mask) else mask
+            scored = score_volume(model, scan, preparation, brain, threshold)
+            yield _write(scored, path, target / path.relative_to(root).parent)
+        except DataError as error:
+            if on_error == "raise":
+                raise
+            yield ScanRecord(path, error=str(error))
+        advance("scans", (k + 1) / len(scans), path.name)
+
+
+def _write(scored: ScoredVolume, path: Path, folder: Path) -> ScanRecord:
+    name, note = stem(path), f"Aberra: {scored.description}"
+    return ScanRecord(
+        path,
+        write_nifti(folder / f"{name}{MAP}.nii.gz", scored.anomaly_map, scored.scan, note),
+        write_nifti(
+            folder / f"{name}{SEGMENTATION}.nii.gz", scored.segmentation, scored.scan, note
+        ),
+        scored.description,
+        float(scored.anomaly_map.max()),
+        scored.millilitres,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class CollectedSlices:
+    """Slices of many scans, kept in a file.
+
+    Parameters
+    ----------
+    images : ndarray of shape (n, 1, h, w), float32 in [0, 1]
+        A memory map of the file. Changing it changes no file.
+    sources : list of Path
+        One for each slice.
+    below_top : ndarray of shape (n,)
+        Millimetres below the top of the brain.
+    errors : dict
+        Scans that were left out, and why.
+    """
+
+    images: NDArray[np.float32]
+    sources: list[Path]
+    below_top: NDArray[np.float64]
+    errors: dict[Path, str]
+
+
+def collect_slices(
+    scans: Iterable[str | Path],
+    output: str | Path,
+    preparation: Preparation | None = None,
+    *,
+    mask: MaskOf | None = None,
+    axes: str | None = None,
+    on_error: Literal["raise", "skip"] = "raise",
+) -> CollectedSlices:
+    """Cut scans into training slices, with memory for one scan.
+
+    Parameters
+    ----------
+    scans : iterable of paths
+        Such as `find_volumes` returns.
+    output : path
+        The npy file to write.
+    preparation : Preparation, optional
+    mask : callable, optional
+        From the path of a scan to that of its brain mask, which says where the slices are; the
+        automatic mask by default.
+    axes : str, optional
+        Where the array axes of all scans really point, if headers are wrong.
+    on_error : {"raise", "skip"}, default="raise"
+        Whether a scan that cannot be used stops the run or is left out and listed in `errors`.
+
+    Returns
+    -------
+    collected : CollectedSlices
+    """
+    recipe = Preparation() if preparation is None else preparation
+    target, paths = Path(output), [Path(scan) for scan in scans]
+    sources: list[Path] = []
+    depths: list[NDArray[np.float64]] = []
+    errors: dict[Path, str] = {}
+    with target.open("wb") as file:
+        _write_header(file, 0, recipe.size)
+        for k, path in enumerate(paths):
+            try:
+                scan = read_volume(path, axes)
+                brain = brain_mask(scan) if mask is None else read_mask(mask(path), scan)
+                images, grid = prepare(scan, brain, recipe)
+            except DataError as error:
+                if on_error == "raise":
+                    raise
+                errors[path] = str(error)
+                continue
+            file.write(images.tobytes())
+            sources += [path] * len(images)
+            depths.append(grid.below_top)
+            advance("slices", (k + 1) / len(paths), path.name)
+        file.seek(0)
+        _write_header(file, len(sources), recipe.size)
+    if not sources:
+        raise DataError(f"None of {len(paths)} scans could be used. {list(errors.values())[:1]}")
+    images = np.load(target, mmap_mode="c")
+    return CollectedSlices(images, sources, np.concatenate(depths), errors)
+
+
+def _write_header(file: Any, n: int, size: int) -> None:
+    """Write the head of an npy file; NumPy leaves room in it for the first axis to grow."""
+    head = {"descr": "<f4", "fortran_order": False, "shape": (n, 1, size, size)}
+    np.lib.format.write_array_header_1_0(file, head)
