@@ -5,7 +5,7 @@ import pytest
 from typer.testing import CliRunner
 
 from aberra.cli import app
-from aberra.demo import N_MALIGNANT, compare, dirty_breast_cancer
+from aberra.demo import N_MALIGNANT, broken_digits, compare, dirty_breast_cancer
 from aberra.detectors.multiview import MultiView
 
 
@@ -32,6 +32,14 @@ def test_demo_prints_a_table_and_saves_a_picture(tmp_path):
     pytest.importorskip("matplotlib")
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    for word in ("IADC", "AUROC", "lost", "trust.png"):
+    for word in ("IADC", "AUROC", "lost", "trust.png", "localised.png"):
         assert word in result.output
-    assert (tmp_path / "trust.png").stat().st_size > 10_000
+    for name in ("trust.png", "localised.png"):
+        assert (tmp_path / name).stat().st_size > 10_000
+
+
+def test_broken_digits_lack_just_what_they_say():
+    digits = broken_digits()
+    assert len(digits.whole) + len(digits.broken) == 178
+    assert (digits.broken[:, 0][digits.missing] == 0).all()
+    assert digits.missing.any(axis=(1, 2)).all()

@@ -25,6 +25,16 @@ def test_quick_start_runs_and_is_short(capsys):
     assert "settled" in capsys.readouterr().out
 
 
+def test_image_example_runs():
+    pytest.importorskip("monai")
+    (code,) = re.findall(
+        r"## Where in an image\n\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S
+    )
+    names = {}
+    exec(compile(code, "README.md", "exec"), names)
+    assert names["model"].threshold_ > 0
+
+
 MODULES = [m.name for m in pkgutil.walk_packages(aberra.__path__, "aberra.")]
 
 

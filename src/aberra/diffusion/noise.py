@@ -1,18 +1,23 @@
 """Kinds of noise for the forward process: white, and two with coarse structure.
 
-All have one signature, draw from a CPU generator alone (so every device sees the same noise), and
-give every pixel mean zero and variance one; every image and channel is a field of its own.
-
-Notation (shapes): a batch (B, c, h, w) is N = B c fields; octave k = 0 is the coarsest.
+Notation (shapes): a batch (B, c, h, w) is N = B c fields. Octave 0 is the coarsest; a cell is the
+length in pixels over which an octave varies. Simplex noise alone: a vertex is a point of its
+lattice, (i, j, k) in lattice coordinates; lengths are in lattice units, one unit to a cell.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
 from typing import Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn import functional as F
 
 N_OCTAVES = 6
 PERSISTENCE = 0.8  # amplitude of an octave relative to the next coarser one
@@ -20,14 +25,42 @@ CUBIC = -0.75  # free parameter of the bicubic kernel, as in torch's own upsampl
 
 
 class Noise(Protocol):
-    """A function that draws a batch of noise images."""
+    """A function that draws a batch of noise images.
+
+    Every pixel has mean zero and variance one, and every image and channel is a field of its own.
+    All randomness comes from the generator, so that every device sees the same noise.
+    """
 
     def __call__(
         self,
         shape: tuple[int, int, int, int],
         generator: torch.Generator,
         device: torch.device | str = "cpu",
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """Return noise.
+
+        Parameters
+        ----------
+        shape
+            (B, c, h, w).
+        generator
+            CPU generator.
+        device
+            Where to compute; the result lives there.
+
+        Returns
+        -------
+        Tensor of `shape`, float32.
+        """
+
+
+def gaussian(
+    shape: tuple[int, int, int, int],
+    generator: torch.Generator,
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """Return white noise; parameters as in `Noise`."""
+    return torch.randn(shape, generator=generator).to(device)
 
 
 def _amplitudes() -> list[float]:
@@ -36,70 +69,307 @@ def _amplitudes() -> list[float]:
     return [a / math.hypot(*raw) for a in raw]
 
 
-def gaussian(
-    shape: tuple[int, int, int, int],
-    generator: torch.Generator,
-    device: torch.device | str = "cpu",
-) -> Tensor:
-    """Return white noise.
-
-    Parameters
-    ----------
-    shape
-        (B, c, h, w).
-    generator
-        CPU generator, the only source of randomness.
-    device
-        Where to compute; the result lives there.
-    """
-    return torch.randn(shape, generator=generator).to(device)
-
-
 def pyramid(
     shape: tuple[int, int, int, int],
     generator: torch.Generator,
     device: torch.device | str = "cpu",
 ) -> Tensor:
-    """Return six octaves of Gaussian noise: white noise on grids of 32, 16, ... 1 pixels, bicubic.
+    """Return white noise on six grids of 32, 16, ... 1 pixels, interpolated and summed.
 
-    Each grid lies at a random place under the image, drawn per field, so that no pixel is special:
-    the noise is stationary. And the weights of each pixel are scaled to unit norm, so that every
-    pixel is exactly standard normal (plain bicubic weights lose 60 % of the variance between the
-    nodes of a grid, and none on them).
-
-    Parameters
-    ----------
-    shape
-        (B, c, h, w).
-    generator
-        CPU generator, the only source of randomness.
-    device
-        Where to compute; the result lives there.
+    The interpolation is bicubic, but the weights of each pixel are scaled to unit norm: every
+    pixel is then exactly standard normal, while plain bicubic weights lose half of the variance
+    in the middle between nodes. Each grid lies at a random place under the image, drawn per
+    field, so that no pixel is special: the noise is stationary. Parameters as in `Noise`.
     """
     *batch, h, w = shape
     n = math.prod(batch)
     *coarse, finest = _amplitudes()
-    total = torch.randn((n, h, w), generator=generator).to(device).mul_(finest)
+    total = finest * torch.randn((n, h, w), generator=generator).to(device)
     for k, amplitude in enumerate(coarse):
         cell = 2 ** (N_OCTAVES - 1 - k)
         rows, columns = (
-            _bicubic_weights(size, cell, torch.rand(n, generator=generator).to(device))
+            _bicubic_weights(size, cell, torch.randint(cell, (n,), generator=generator)).to(device)
             for size in (h, w)
         )
-        nodes = torch.randn((n, rows.shape[2], columns.shape[2]), generator=generator).to(device)
-        total.baddbmm_(rows @ nodes, columns.mT, alpha=amplitude)
+        nodes = torch.randn((n, rows.shape[1], columns.shape[1]), generator=generator).to(device)
+        total.baddbmm_(rows.mT @ nodes, columns, alpha=amplitude)
     return total.view(shape)
 
 
 def _bicubic_weights(size: int, cell: int, shift: Tensor) -> Tensor:
-    """Return unit-norm weights (N, size, nodes) of pixels `cell` to a node, moved by `shift` < 1."""
-    n_nodes = math.ceil((size - 1) / cell) + 4  # one before the first pixel, two after the last
-    pixel = torch.arange(size, device=shift.device) / cell + shift[:, None] + 1
-    d = (pixel[:, :, None] - torch.arange(n_nodes, device=shift.device)).abs_()
+    """Return unit-norm weights (N, nodes, size) of pixels that start `shift` (N,) into a cell."""
+    last = size + cell - 2  # the last pixel at the greatest shift
+    pixel = torch.arange(last + 1) / cell + 1  # one node lies before the first pixel
+    d = (pixel[:, None] - torch.arange(math.ceil(last / cell) + 3)).abs()
     near = ((CUBIC + 2) * d - (CUBIC + 3)) * d * d + 1
     far = CUBIC * (((d - 5) * d + 8) * d - 4)
     weights = torch.where(d < 1, near, torch.where(d < 2, far, 0))
-    return weights / weights.norm(dim=2, keepdim=True)
+    return F.normalize(weights, dim=1).unfold(0, size, 1)[shift]
 
 
-NOISES: dict[str, Noise] = {"gaussian": gaussian, "pyramid": pyramid}
+CELL = 64  # pixels to a unit of the simplex lattice, in the coarsest octave
+TILE = 4  # least side of a tile in pixels: smaller ones share too few vertices
+PIXELS_AT_ONCE = 2**19  # in one pass: more need so much memory that getting it takes over
+FIELDS_AT_ONCE = 8  # at least, since gathers and products of few columns are slow
+SCALE = 103  # of OpenSimplex in three dimensions, which brings its values into -1 ... 1
+GRADIENTS = [
+    [sign * (11 if axis == longest else 4) for axis, sign in enumerate((x, y, z))]
+    for z, y, x in product((1, -1), (1, -1), (-1, 1))
+    for longest in range(3)
+]
+
+# Variance of OpenSimplex noise at a random place (Campbell's theorem): the density of vertices,
+# 1/2, times the integral of ((2 - r^2)^4 g.d)^2 over the ball r^2 < 2, where (g.d)^2 has the mean
+# |g|^2 r^2 / 3. With r^2 = 2u the integral over r becomes a beta function.
+_BETA = math.gamma(2.5) * math.gamma(9) / math.gamma(11.5)
+SIMPLEX_STD = math.sqrt((11**2 + 2 * 4**2) / 3 / 2 * 4 * math.pi * 2**9.5 * _BETA) / SCALE
+
+
+def simplex(
+    shape: tuple[int, int, int, int],
+    generator: torch.Generator,
+    device: torch.device | str = "cpu",
+) -> Tensor:
+    """Return six octaves of OpenSimplex noise, each a slice of 3-D noise (AnoDDPM's setting).
+
+    Each field has its own permutation table. The fields of one call share the random place and
+    depth at which the lattice is cut: independent given the place, and uncorrelated. Parameters
+    as in `Noise`.
+
+    Deviation: AnoDDPM does not scale to unit variance, repeats one field over the batch, starts
+    every slice at x = y = 0 and takes the step t as its depth. The place is random here because
+    the noise is zero at every vertex, so that pixels at fixed places would differ in variance.
+
+    Deviation: OpenSimplex itself omits one of the vertices in reach at 4 % of all points, by its
+    choice of cases, and so has small jumps (up to 1e-4); here all vertices in reach count.
+    """
+    *batch, h, w = shape
+    permutations = torch.rand((math.prod(batch), 256), generator=generator).argsort(dim=1)
+    # From 2 sqrt(2) cells off the origin no pixel sees a vertex, and so its gradient, in two
+    # octaves; and the lattice repeats after six units in each direction.
+    origin = 4 * CELL + 6 * CELL * torch.rand(3, generator=generator, dtype=torch.float64)
+    octaves = {CELL >> k: a / SIMPLEX_STD for k, a in enumerate(_amplitudes())}
+    fields = _simplex_sum(permutations.to(device), origin.numpy(), octaves, h, w, torch.float32)
+    return fields.view(shape)
+
+
+# How the sum over vertices becomes a matrix product. A value is a sum over the vertices v within
+# sqrt(2), of (2 - |d|^2)^4 d . g(v), d the way from v to the pixel and g(v) the vertex's gradient:
+# linear in the gradients, with weights that depend on d alone. In a slice z = constant the lattice
+# repeats after (1, -1) and (6, 0) units, and pixels divide a unit evenly. So cut the image into
+# square tiles of whole units: tile (a, b) has the weights of every tile with the same a + b modulo
+# 6, its kind. The weights are computed once per kind, and all tiles of the kind, of all fields,
+# are one product: (pixels of a tile, 3 vertices) times (3 vertices, tiles x fields).
+
+
+@dataclass(frozen=True)
+class _Tiling:
+    """An image cut into tiles for one octave, in order of their kind."""
+
+    cell: int
+    height: int  # of a tile, in pixels
+    width: int
+    units: int  # from tile to tile
+    counts: list[int]  # tiles of each kind
+    moves: NDArray[np.int64]  # (3, tiles), from tile (kind, 0): steps in layer, k and i
+    places: NDArray[np.int32]  # (h w,), of each pixel among the products' rows
+
+    @property
+    def n_values(self) -> int:
+        """Number of rows of the products of all kinds."""
+        return sum(self.counts) * self.height * self.width
+
+
+@dataclass(frozen=True)
+class _Octave:
+    """What the fields of a slice have in common in one octave."""
+
+    vertices: Tensor  # (3, vertices), i, j and k modulo 256, int32
+    weights: list[Tensor]  # of each kind, (3 vertices, pixels of a tile)
+    gathers: list[Tensor]  # of each kind, (3 vertices x tiles,), rows of the gradients, int32
+
+
+def _simplex_sum(
+    permutations: Tensor,
+    origin: NDArray[np.float64],
+    octaves: dict[int, float],
+    h: int,
+    w: int,
+    dtype: torch.dtype,
+) -> Tensor:
+    """Return (N, h, w), a sum of octaves {cell: amplitude}; pixel (0, 0) is at `origin`, in pixels.
+
+    At amplitude 1 each is OpenSimplex noise with the tables `permutations` (N, 256).
+    """
+    device = permutations.device
+    tilings, joint_places = _tilings(h, w, tuple(octaves))
+    parts = [_octave(t, origin, octaves[t.cell] / SCALE, device, dtype) for t in tilings]
+    n_values = sum(t.n_values for t in tilings)
+    places = torch.from_numpy(joint_places).to(device)
+    fields = torch.empty((len(permutations), h * w), dtype=dtype, device=device)
+    n = max(FIELDS_AT_ONCE, PIXELS_AT_ONCE // (h * w))
+    for some, out in zip(permutations.split(n), fields.split(n), strict=True):
+        # The values have no name, or they would still be there during the next pass.
+        total = F.embedding_bag(places, _tile_values(parts, some, n_values, dtype), mode="sum")
+        out.copy_(total.T)
+    return fields.view(-1, h, w)
+
+
+@lru_cache(maxsize=4)
+def _tilings(h: int, w: int, cells: tuple[int, ...]) -> tuple[list[_Tiling], NDArray[np.int32]]:
+    """Return each octave's tiles, and the places (h w, octaves) of a pixel among all values."""
+    tilings = [_tiling(h, w, cell) for cell in cells]
+    starts = np.cumsum([0] + [t.n_values for t in tilings[:-1]], dtype=np.int32)
+    return tilings, np.stack([t.places for t in tilings], axis=1) + starts
+
+
+def _tiling(h: int, w: int, cell: int) -> _Tiling:
+    side = max(cell, TILE)
+    height, width, units = min(side, h), min(side, w), side // cell
+    b, a = np.indices((math.ceil(h / side), math.ceil(w / side)))
+    kind = (a + b) % (6 // units)
+    order = np.argsort(kind, axis=None, kind="stable")
+    counts = np.bincount(kind.ravel())
+    slot = np.empty_like(kind)
+    slot.flat[order] = np.arange(kind.size)
+    # The product of a kind has rows of pixels, each with the kind's tiles one after another.
+    before = (np.cumsum(counts) - counts)[kind]  # tiles of earlier kinds
+    start = before * height * width + slot - before
+    pixel = np.arange(height * width).reshape(1, height, 1, width)
+    places = start[:, None, :, None] + pixel * counts[kind][:, None, :, None]
+    places = places.reshape(len(kind) * height, -1)[:h, :w].astype(np.int32).ravel()
+    # From tile (kind, 0) to (a, b) it is b (-1, 1) + m (6, 0) units; in lattice coordinates these
+    # are (-1, 1, 0) and (5, -1, -1), neither of which changes the layer.
+    m = (a + b - kind) * units // 6
+    moves = np.stack([0 * m, -m, 5 * m - b * units]).reshape(3, -1)[:, order]
+    return _Tiling(cell, height, width, units, counts.tolist(), moves, places)
+
+
+def _octave(
+    tiling: _Tiling,
+    origin: NDArray[np.float64],
+    amplitude: float,
+    device: torch.device,
+    dtype: torch.dtype,
+) -> _Octave:
+    kind, vertices, position = _vertices_in_reach(tiling, origin)
+    counts = np.bincount(kind).tolist()
+    numbers, distinct = _number(vertices, counts, tiling)
+    component = distinct.shape[1] * np.arange(3, dtype=np.int32)[:, None]
+    weights = _weights(torch.from_numpy(position).to(device, dtype), tiling, amplitude)
+    return _Octave(
+        torch.from_numpy((distinct & 255).astype(np.int32)).to(device),
+        [part.flatten(0, 1).flatten(1) for part in weights.split(counts)],
+        [torch.from_numpy((v[:, None] + component).ravel()).to(device) for v in numbers],
+    )
+
+
+def _to_space(vertices: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the positions of lattice points (..., 3); x - sum(x) / 6 is the way back."""
+    return vertices + vertices.sum(axis=-1, keepdims=True) / 3
+
+
+# Lattice steps from the corner of a tile to all vertices that can be in reach of its pixels, which
+# are at most 1.5 units away; sqrt(2) in space is 1.22 in a lattice coordinate.
+BOX = np.array(list(product(range(-2, 4), range(-2, 4), range(-2, 3))), dtype=np.float64)
+
+
+def _vertices_in_reach(
+    tiling: _Tiling, origin: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+    """Return kind (V,), vertex (3, V) and position from the corner (V, 3), in order of kind."""
+    first_tiles = tiling.units * np.arange(len(tiling.counts))
+    corner = origin / tiling.cell + np.outer(first_tiles, [1, 0, 0])
+    base = np.floor(corner - corner.sum(axis=1, keepdims=True) / 6)
+    position = (_to_space(base) - corner)[:, None] + _to_space(BOX)
+    last_pixel = np.array([tiling.width - 1, tiling.height - 1, 0]) / tiling.cell
+    gap = position - position.clip(0, last_pixel)
+    kind, place = ((gap * gap).sum(axis=2) < 2).nonzero()
+    vertices = (base[kind] + BOX[place]).astype(np.int64).T
+    return kind, vertices, position[kind, place]
+
+
+def _number(
+    vertices: NDArray[np.int64], counts: list[int], tiling: _Tiling
+) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
+    """Give the vertices of all tiles a number each, since tiles share them.
+
+    Returns the numbers of each kind (vertices, tiles), and the vertex (3, numbers) of each.
+    """
+    i, j, k = vertices
+    # Layers are parallel to the slice, a third of a unit apart, and few are in reach: there is no
+    # smaller box around all vertices than one in (layer, k, i).
+    own = np.stack([i + j + 4 * k, k, i])
+    low = own.min(axis=1) + tiling.moves.min(axis=1)
+    shape = own.max(axis=1) + tiling.moves.max(axis=1) - low + 1
+    stride = np.array([shape[1] * shape[2], shape[2], 1])
+    owns = np.split(stride @ (own - low[:, None]), np.cumsum(counts)[:-1])
+    moves = np.split(stride @ tiling.moves, np.cumsum(tiling.counts)[:-1])
+    boxed = [a[:, None] + b for a, b in zip(owns, moves, strict=True)]
+    used = np.zeros(shape.prod(), dtype=bool)
+    for place in boxed:
+        used[place] = True
+    number = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    layer, k, i = np.stack(np.unravel_index(used.nonzero()[0], shape)) + low[:, None]
+    return [number[place] for place in boxed], np.stack([i, layer - 4 * k - i, k])
+
+
+def _weights(position: Tensor, tiling: _Tiling, amplitude: float) -> Tensor:
+    """Return (V, 3, height, width): (2 - |d|^2)^4 d from vertices to pixels, times amplitude."""
+    x, y, z = position[:, :, None].unbind(dim=1)
+    dx = torch.arange(tiling.width, device=position.device) / tiling.cell - x
+    dy = torch.arange(tiling.height, device=position.device) / tiling.cell - y
+    weights = position.new_empty((len(position), 3, tiling.height, tiling.width))
+    kernel = weights[:, 2]  # in place: the weights are the largest temporary of a call
+    torch.sub((2 - z * z - dy * dy)[:, :, None], (dx * dx)[:, None, :], out=kernel)
+    kernel.clamp_(min=0).square_().square_().mul_(amplitude)
+    torch.mul(kernel, dx[:, None, :], out=weights[:, 0])
+    torch.mul(kernel, dy[:, :, None], out=weights[:, 1])
+    kernel.mul_(-z[:, :, None])
+    return weights
+
+
+def _tile_values(
+    octaves: list[_Octave], permutations: Tensor, n_values: int, dtype: torch.dtype
+) -> Tensor:
+    """Return (values, N): the products of all octaves and kinds, one below the other."""
+    n, device = len(permutations), permutations.device
+    n_gathered = max(len(rows) for octave in octaves for rows in octave.gathers)
+    n_vertices = max(octave.vertices.shape[1] for octave in octaves)
+    # One allocation: the C library gives several large ones back to the system after each use,
+    # and to get their pages anew took as long as the arithmetic.
+    sizes = [n_values, n_gathered, 3 * n_vertices]
+    work = torch.empty((sum(sizes), n), dtype=dtype, device=device)
+    values, gathered, gradients = work.split(sizes)
+    table = permutations.T.repeat(2, 1)  # twice, so that a sum of two bytes needs no modulo
+    pointers = (table * n + torch.arange(n, device=device)).int()
+    entries = torch.tensor(GRADIENTS, dtype=dtype, device=device).T[:, table % 24].flatten(1)
+    done = 0
+    for octave in octaves:
+        own = gradients[: 3 * octave.vertices.shape[1]]
+        _hash(octave.vertices, pointers, entries, own)
+        for weights, rows in zip(octave.weights, octave.gathers, strict=True):
+            tiles = torch.index_select(own, 0, rows, out=gathered[: len(rows)])
+            tiles = tiles.view(len(weights), -1)  # (3 vertices, tiles x fields)
+            end = done + weights.shape[1] * tiles.shape[1] // n
+            torch.mm(weights.T, tiles, out=values[done:end].view(weights.shape[1], -1))
+            done = end
+    return values
+
+
+def _hash(vertices: Tensor, pointers: Tensor, entries: Tensor, out: Tensor) -> None:
+    """Write the gradients of vertices for every field, (3 vertices, N), component by component.
+
+    `pointers` (512, N) holds the permutations as places in its own flat form: entry times N plus
+    field. `entries` (3, 512 N) holds the gradients at these places.
+    """
+    i, j, k = vertices
+    n = pointers.shape[1]
+    pointer = pointers.index_select(0, i).add_((j * n)[:, None])
+    pointer = pointers.view(-1).index_select(0, pointer.view(-1)).view(-1, n)
+    pointer.add_((k * n)[:, None])
+    for component, part in zip(entries, out.view(3, -1), strict=True):
+        torch.index_select(component, 0, pointer.view(-1), out=part)
+
+
+NOISES: dict[str, Noise] = {"gaussian": gaussian, "pyramid": pyramid, "simplex": simplex}

@@ -1,4 +1,4 @@
-"""f-AnoGAN (Schlegl et al. 2019): a generator of healthy images, and an encoder that finds its way in.
+"""f-AnoGAN (Schlegl et al. 2019): a generator of healthy images, and a way into its latent space.
 
 First a generator learns healthy images against a critic (WGAN-GP), then, with both frozen, an
 encoder learns to map an image to a latent whose image is like it, for the eye and for the critic
@@ -11,7 +11,8 @@ sample weights.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal
@@ -90,7 +91,8 @@ def izif_loss(
 class AnoGANPlan:
     """Everything that decides the shape of the networks.
 
-    `patch` pixels a side become channels before the first layer and pixels again after the last.
+    Critic and encoder see `patch` pixels a side as channels; the generator repeats its last map so
+    often before the last layer.
     """
 
     n_channels: int
@@ -136,7 +138,7 @@ class Descent(nn.Module):
 
     def __init__(self, plan: AnoGANPlan, n_out: int) -> None:
         super().__init__()
-        blocks = [Block(a, b, "down") for a, b in zip(plan.widths, plan.widths[1:], strict=False)]
+        blocks = [Block(a, b, "down") for a, b in pairwise(plan.widths)]
         self.body = nn.Sequential(
             nn.PixelUnshuffle(plan.patch),
             nn.Conv2d(plan.n_channels * plan.patch**2, plan.widths[0], 3, padding=1),
@@ -163,14 +165,14 @@ class Generator(nn.Module):
         super().__init__()
         self.plan = plan
         widths = plan.widths[::-1]
-        blocks = [Block(a, b, "up") for a, b in zip(widths, widths[1:], strict=False)]
+        blocks = [Block(a, b, "up") for a, b in pairwise(widths)]
         self.stem = nn.Linear(plan.n_latent, plan.n_coarse)
         self.body = nn.Sequential(
             *blocks,
             nn.GroupNorm(1, widths[-1]),
             nn.ReLU(),
-            nn.Conv2d(widths[-1], plan.n_channels * plan.patch**2, 3, padding=1),
-            nn.PixelShuffle(plan.patch),
+            nn.Upsample(scale_factor=plan.patch),
+            nn.Conv2d(widths[-1], plan.n_channels, 3, padding=1),
             nn.Tanh(),
         )
 
@@ -271,3 +273,148 @@ class AnoGANTraining(Training):
         )
         self.update("encoder", loss)
         return loss
+
+
+class FAnoGAN(NetworkLocaliser):
+    """f-AnoGAN (Schlegl et al. 2019): the nearest image that a generator of healthy ones can make.
+
+    Parameters
+    ----------
+    preset : {"small", "medium", "paper"}
+        Networks and training for 64, 128 or 256 pixels a side; "paper" has the published widths.
+    image_size : int, optional
+        Longest side the network sees; larger images are reduced to it. From the preset by default.
+    n_latent : int
+        Numbers in the latent.
+    n_critic : int, optional
+        Steps of the critic for each of the generator. From the preset by default: 2, and 5 for
+        "medium" and "paper".
+    penalty : float
+        Weight of the critic's gradient penalty.
+    kappa : float
+        Weight of the critic's features, beside the image, when the encoder learns.
+    error : {"squared", "absolute", "darker", "brighter"}
+        What the map shows of the difference between image and restoration; "darker" only where the
+        image is darker than its restoration.
+    smooth : int
+        Side of the square, in pixels, over which the map is averaged; odd, 1 for none.
+    train_steps, batch_size, learning_rate : optional
+        Of critic and generator; `train_steps` counts the critic's. From the preset by default.
+    encoder_steps : int, optional
+        Training steps of the encoder. From the preset by default.
+    holdout : float
+        Share of the training images (or of the patients, with `groups`) that is kept for the
+        threshold; 0 places it on the training images themselves.
+    false_alarm_rate : float
+        Share of the pixels of healthy images that `segment` may flag.
+    checkpoint : path, optional
+        Folder that keeps the state of an unfinished training. The same `fit`, started again, goes
+        on from there and gives the same bytes. Needs an integer `random_state`.
+    checkpoint_minutes : float
+        Minutes between two of them.
+    device : str
+        "auto" takes CUDA or MPS where there is one, else the CPU.
+    precision : {"auto", "float32", "bfloat16"}
+        "auto" takes bfloat16 where the hardware computes in it.
+    random_state : int, RandomState or None
+        Seeds everything; the global generators are left alone. Bytes repeat on one machine with
+        one number of threads.
+
+    Attributes
+    ----------
+    threshold_ : float
+        Height of the map above which `segment` flags a pixel.
+    image_shape_ : tuple
+        Channels, height and width of the training images.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aberra.localise.fanogan import FAnoGAN
+    >>> images = np.random.default_rng(0).random((20, 1, 16, 16))
+    >>> model = FAnoGAN(train_steps=2, encoder_steps=2, batch_size=4, random_state=0).fit(images)
+    >>> model.anomaly_map(images[:3]).shape
+    (3, 16, 16)
+    """
+
+    members_: Rebuilders
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **NetworkLocaliser._parameter_constraints,
+        "n_latent": [Interval(Integral, 1, None, closed="left")],
+        "n_critic": [Interval(Integral, 1, None, closed="left"), None],
+        "penalty": [Interval(Real, 0, None, closed="left")],
+        "kappa": [Interval(Real, 0, None, closed="left")],
+        "encoder_steps": [Interval(Integral, 1, None, closed="left"), None],
+    }
+
+    def __init__(
+        self,
+        preset: str = "small",
+        *,
+        image_size: int | None = None,
+        n_latent: int = 128,
+        n_critic: int | None = None,
+        penalty: float = 10.0,
+        kappa: float = 1.0,
+        error: Error = "squared",
+        smooth: int = 1,
+        train_steps: int | None = None,
+        batch_size: int | None = None,
+        learning_rate: float | None = None,
+        encoder_steps: int | None = None,
+        holdout: float = 0.1,
+        false_alarm_rate: float = 0.01,
+        checkpoint: str | Path | None = None,
+        checkpoint_minutes: float = 5.0,
+        device: str = "auto",
+        precision: Precision = "auto",
+        random_state: RandomState = None,
+    ) -> None:
+        self.preset = preset
+        self.image_size = image_size
+        self.n_latent = n_latent
+        self.n_critic = n_critic
+        self.penalty = penalty
+        self.kappa = kappa
+        self.error = error
+        self.smooth = smooth
+        self.train_steps = train_steps
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.encoder_steps = encoder_steps
+        self.holdout = holdout
+        self.false_alarm_rate = false_alarm_rate
+        self.checkpoint = checkpoint
+        self.checkpoint_minutes = checkpoint_minutes
+        self.device = device
+        self.precision = precision
+        self.random_state = random_state
+
+    def _size_and_multiple(self) -> tuple[int, int]:
+        preset = PRESETS[self.preset]
+        return preset.image_size, int(preset.patch * 2 ** (len(preset.widths) - 1))
+
+    def _train_one(self, images: Tensor, weights: Tensor, seed: int) -> AnoGANNet:
+        preset = PRESETS[self.preset]
+        _, multiple = self._size_and_multiple()
+        coarse = (images.shape[2] // multiple, images.shape[3] // multiple)
+        plan = AnoGANPlan(images.shape[1], preset.widths, preset.patch, self.n_latent, coarse)
+        pace = self._pace(preset.pace)
+        settings = AnoGANSettings(
+            gan_steps=pace.train_steps,
+            n_critic=self.n_critic or preset.n_critic,
+            penalty=self.penalty,
+            kappa=self.kappa,
+            learning_rate=pace.learning_rate,
+            encoder_rate=preset.encoder_rate,
+        )
+        whole = replace(
+            pace, train_steps=pace.train_steps + (self.encoder_steps or preset.encoder_steps)
+        )
+        run = AnoGANTraining(plan, settings, seed, self._place())
+        self._train_through(run, (plan, settings), whole, images, weights, seed)
+        return run.net.eval()
+
+    def _members(self, frame: Frame, trained: list[nn.Module]) -> Rebuilders:
+        return Rebuilders(frame, MapStyle(self.error, self.smooth), trained)

@@ -70,11 +70,16 @@ class Training(ABC):
         optimiser = self.optimisers[name]
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        if self.place.fabric is not None:
+        if self.place.world_size > 1:
             for group in optimiser.param_groups:
                 for p in group["params"]:
-                    p.grad = self.place.fabric.all_reduce(p.grad, reduce_op="mean")
+                    p.grad = self.summed(p.grad) / self.place.world_size
         optimiser.step()
+
+    def summed(self, part: Tensor) -> Tensor:
+        """Return the sum over all processes."""
+        fabric = self.place.fabric
+        return part if fabric is None else fabric.all_reduce(part, reduce_op="sum")
 
 
 class NetworkLocaliser(Localiser):

@@ -24,11 +24,7 @@ MaskOf = Callable[[Path], Path]
 
 
 class SliceModel(Protocol):
-    """What a localiser of images offers."""
-
-    def fit(self, images: Any, sample_weight: Any = None) -> Any:
-        """Learn from images of shape (n, 1, h, w) in [0, 1]."""
-        ...
+    """What scoring asks of a fitted localiser of images."""
 
     def anomaly_map(self, images: Any) -> Any:
         """Return an array of shape (n, h, w), high where something is odd."""
@@ -106,40 +102,38 @@ def score_volume(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from aberra.data.mri.volume import Volume
+    >>> from aberra.data.mri.phantom import head_phantom
     >>> from aberra.localise.volumes import score_volume
     >>> class Dark:  # stands for a trained localiser
     ...     def anomaly_map(self, images):
     ...         return 1 - images[:, 0]
     ...     def segment(self, images):
     ...         return images[:, 0] < 0.3
-    >>> r = np.sqrt(((np.indices((40, 40, 40)) - 19.5) ** 2).sum(axis=0)) * 5  # mm from the centre
-    >>> head = np.select([r < 70, r < 80, r < 90], [80.0, 5.0, 120.0], 0.0)
-    >>> head[15:20, 20:25, 20:25] = 10.0
-    >>> scored = score_volume(Dark(), Volume(head, np.diag([5.0, 5.0, 5.0, 1.0])), mask="auto")
+    >>> scan, brain = head_phantom(lesion=(-30, 20, 30))
+    >>> scored = score_volume(Dark(), scan, mask=brain)
     >>> scored.description
     '36 axial slices, 8-78 mm below top of brain'
-    >>> bool(scored.segmentation[17, 22, 22]), bool(scored.segmentation[25, 22, 22])
-    (True, False)
+    >>> centre = tuple(int(round(v)) for v in scan.to_voxels((-30, 20, 30)))
+    >>> bool(scored.segmentation[centre])
+    True
     """
-    given = isinstance(mask, np.ndarray)
-    brain: Mask = mask > 0 if isinstance(mask, np.ndarray) else brain_mask(scan)
-    if given:
-        check_mask(brain, scan)
+    brain = _brain(scan, mask)
     images, grid = prepare(scan, brain, Preparation() if preparation is None else preparation)
     maps = _slices(model.anomaly_map(images), grid, "anomaly_map")
-    marks = (
-        maps > threshold
-        if threshold is not None
-        else _slices(model.segment(images), grid, "segment")
-    )
+    odd = _slices(model.segment(images), grid, "segment") if threshold is None else maps > threshold
     anomaly_map = put_back(maps, grid, scan)
-    segmentation = put_back(marks, grid, scan) > 0.5
+    segmentation = put_back(odd, grid, scan) > 0.5
     if mask is not None:
         anomaly_map[~brain] = 0.0
         segmentation &= brain
     return ScoredVolume(scan, anomaly_map, segmentation, grid)
+
+
+def _brain(scan: Volume, mask: Mask | Literal["auto"] | None) -> Mask:
+    if not isinstance(mask, np.ndarray):
+        return brain_mask(scan)
+    check_mask(mask, scan)
+    return np.asarray(mask > 0)
 
 
 def _slices(values: Any, grid: SliceGrid, what: str) -> NDArray[Any]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from aberra.data.mri.volume import Affine, Volume
+from aberra.data.mri.volume import Affine, Volume, inverse
 
 FWHM = 2.0 * np.sqrt(2.0 * np.log(2.0))  # width of a Gaussian at half its height, in sigmas
 
@@ -100,9 +100,7 @@ def resample(
 
 def cut(volume: Volume, grid: SliceGrid, fill: float) -> NDArray[np.float32]:
     """Return the slices of a scan, shape (n, h, w), in its own intensities."""
-    return resample(
-        volume.array, np.linalg.inv(volume.anatomy) @ grid.affine, grid.shape, fill=fill
-    )
+    return resample(volume.array, inverse(volume.anatomy) @ grid.affine, grid.shape, fill=fill)
 
 
 def put_back(maps: NDArray[Any], grid: SliceGrid, volume: Volume) -> NDArray[np.float32]:
@@ -110,7 +108,7 @@ def put_back(maps: NDArray[Any], grid: SliceGrid, volume: Volume) -> NDArray[np.
 
     Voxels between slices are interpolated; voxels outside the slices get 0.
     """
-    to_grid = np.linalg.inv(grid.affine) @ volume.anatomy
+    to_grid = inverse(grid.affine) @ volume.anatomy
     values = resample(maps, to_grid, volume.array.shape, mode="nearest")
     values[~_covered(to_grid, grid.shape, volume.array.shape)] = 0.0
     return values
@@ -118,7 +116,7 @@ def put_back(maps: NDArray[Any], grid: SliceGrid, volume: Volume) -> NDArray[np.
 
 def covered(grid: SliceGrid, volume: Volume) -> NDArray[np.bool_]:
     """Say for each voxel of a scan whether it lies on a slice, or within half a step of one."""
-    return _covered(np.linalg.inv(grid.affine) @ volume.anatomy, grid.shape, volume.array.shape)
+    return _covered(inverse(grid.affine) @ volume.anatomy, grid.shape, volume.array.shape)
 
 
 def _covered(

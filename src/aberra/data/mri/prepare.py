@@ -1,4 +1,4 @@
-"""What a model sees of a scan: which slices, how large, how bright. One recipe, kept with the model."""
+"""What a model sees of a scan: which slices, how large, how bright."""
 
 from __future__ import annotations
 

@@ -93,12 +93,17 @@ class Volume:
 
     def to_voxels(self, points: ArrayLike) -> NDArray[np.float64]:
         """Return the voxel coordinates of world points, shape (..., 3)."""
-        return apply_affine(np.linalg.inv(self.affine), points)
+        return apply_affine(inverse(self.affine), points)
 
 
 def apply_affine(affine: Affine, points: ArrayLike) -> NDArray[np.float64]:
     """Return points of shape (..., 3) moved by a 4 x 4 matrix."""
     return np.asarray(np.asarray(points, np.float64) @ affine[:3, :3].T + affine[:3, 3])
+
+
+def inverse(affine: Affine) -> Affine:
+    """Return the matrix that leads back."""
+    return np.asarray(np.linalg.inv(affine), np.float64)
 
 
 def nearest_directions(affine: Affine) -> NDArray[np.float64]:

@@ -1,0 +1,67 @@
+"""The automatic brain mask."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aberra.data.mri.brain import brain_mask, otsu, slice_brain_mask
+from aberra.data.mri.nifti import read_mask, read_nifti
+from aberra.data.mri.phantom import head_phantom
+from aberra.data.mri.volume import Volume
+from aberra.errors import DataError
+
+DATA = os.environ.get("ABERRA_DATA")
+needs_data = pytest.mark.skipif(not DATA, reason="ABERRA_DATA does not name the data folder")
+
+
+def dice(a, b):
+    return 2.0 * (a & b).sum() / (a.sum() + b.sum())
+
+
+@pytest.mark.parametrize("spacing", [(4.0, 4.0, 4.0), (2.5, 3.0, 6.0)])
+def test_finds_the_brain_of_the_phantom_on_any_grid(spacing):
+    shape = tuple(int(220 / s) for s in spacing)
+    affine = np.diag([*spacing, 1.0])
+    affine[:3, 3] = -np.array(spacing) * (np.array(shape) - 1) / 2
+    scan, brain = head_phantom(affine, shape)
+    noisy = scan.array + np.random.default_rng(0).normal(0, 3, shape) + 20
+    shade = 1 + 0.3 * np.linspace(-1, 1, shape[2])  # brighter at the top
+    assert dice(brain_mask(Volume(noisy * shade, affine)), brain) > 0.93
+
+
+def test_a_dark_lesion_at_the_surface_stays_inside():
+    scan, brain = head_phantom(lesion=(-48, 0, 40), radius=12)
+    lesion = (scan.array == 15.0) & brain
+    mask = brain_mask(scan)
+    assert (mask & lesion).sum() > 0.8 * lesion.sum()
+
+
+def test_no_brain_no_mask():
+    noise = np.random.default_rng(0).uniform(0, 1, (30, 30, 30))
+    with pytest.raises(DataError, match="give a mask"):
+        brain_mask(Volume(noise, np.diag([2.0, 2.0, 2.0, 1.0])))
+
+
+def test_a_slice():
+    affine = np.diag([2.0, 2.0, 2.0, 1.0])
+    affine[:3, 3] = -111.0
+    scan, brain = head_phantom(affine, (112, 112, 112))
+    assert dice(slice_brain_mask(scan.array[:, :, 60], 2.0), brain[:, :, 60]) > 0.93
+    assert not slice_brain_mask(np.zeros((40, 40)), 2.0).any()
+
+
+def test_otsu_parts_two_groups():
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.normal(10, 2, 5000), rng.normal(50, 5, 2000)])
+    assert 15 < otsu(values) < 40
+
+
+@needs_data
+@pytest.mark.parametrize("name", ["IXI012-HH-1211", "IXI357-HH-2076"])
+def test_dice_on_real_heads(name):
+    folder = Path(DATA) / "mri" / "nifti"
+    scan = read_nifti(folder / f"{name}_t1w.nii.gz")
+    brain = read_mask(folder / f"{name}_brain.nii.gz", scan)
+    assert dice(brain_mask(scan), brain) > 0.95

@@ -1,0 +1,185 @@
+"""DICOM series: sorted by place, refused with a list when they do not belong together."""
+
+import numpy as np
+import pytest
+from pydicom.dataset import FileDataset, FileMetaDataset
+from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage, generate_uid
+
+from aberra.data.mri.dicom import read_dicom
+from aberra.data.mri.files import find_volumes, read_volume
+from aberra.data.mri.volume import Volume, reorient
+from aberra.errors import DataError
+
+SERIES = generate_uid()
+FLIP = np.diag([-1.0, -1.0, 1.0, 1.0])  # between DICOM's world and ours
+
+
+def oblique():
+    a, b = 0.2, 0.35
+    about_x = np.array([[1, 0, 0], [0, np.cos(a), -np.sin(a)], [0, np.sin(a), np.cos(a)]])
+    about_z = np.array([[np.cos(b), -np.sin(b), 0], [np.sin(b), np.cos(b), 0], [0, 0, 1]])
+    affine = np.eye(4)
+    affine[:3, :3] = about_x @ about_z @ np.diag([1.25, -0.75, 3.0])
+    affine[:3, 3] = (-20.0, 31.0, -12.5)
+    return affine
+
+
+def write_slice(path, stored, affine, k, **tags):
+    """Write slice k of a scan of stored numbers (column, row, slice)."""
+    meta = FileMetaDataset()
+    meta.MediaStorageSOPClassUID = MRImageStorage
+    meta.MediaStorageSOPInstanceUID = generate_uid()
+    meta.TransferSyntaxUID = ExplicitVRLittleEndian
+    data = FileDataset(path, {}, file_meta=meta, preamble=b"\0" * 128)
+    lps = FLIP @ affine
+    data.SOPClassUID, data.SOPInstanceUID = MRImageStorage, meta.MediaStorageSOPInstanceUID
+    data.SeriesInstanceUID, data.SeriesDescription, data.Modality = SERIES, "t1", "MR"
+    data.Columns, data.Rows = stored.shape[:2]
+    across, down = np.linalg.norm(lps[:3, :2], axis=0)
+    data.PixelSpacing = [f"{down:.9g}", f"{across:.9g}"]
+    directions = np.concatenate([lps[:3, 0] / across, lps[:3, 1] / down])
+    data.ImageOrientationPatient = [f"{v:.10f}" for v in directions]
+    data.ImagePositionPatient = [f"{v:.8f}" for v in lps[:3, 3] + k * lps[:3, 2]]
+    data.SamplesPerPixel, data.PhotometricInterpretation = 1, "MONOCHROME2"
+    data.BitsAllocated, data.BitsStored, data.HighBit, data.PixelRepresentation = 16, 16, 15, 0
+    for name, value in tags.items():
+        setattr(data, name, value)
+    data.PixelData = np.ascontiguousarray(stored[:, :, k].T).tobytes()
+    data.save_as(path, enforce_file_format=True)
+
+
+@pytest.fixture
+def series(tmp_path):
+    """Return a function that writes a series and gives the stored numbers and the folder."""
+
+    def make(affine, shape=(7, 6, 9), folder="series", names=None, tags=lambda k: {}):
+        stored = np.random.default_rng(0).integers(0, 2000, shape).astype(np.uint16)
+        target = tmp_path / folder
+        target.mkdir(exist_ok=True)
+        order = np.random.default_rng(1).permutation(shape[2]) if names is None else names
+        for k in range(shape[2]):
+            write_slice(target / f"IM{order[k]:04d}", stored, affine, k, **tags(k))
+        return stored, target
+
+    return make
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_shuffled_names_numbers_and_slopes(series, reverse):
+    affine = oblique()
+    if reverse:  # slices against the normal of their plane: read the other way round, same place
+        affine[:3, 2] *= -1
+    slope = np.random.default_rng(2).choice([0.5, 1.0, 2.5], 9)
+    numbers = np.random.default_rng(3).permutation(9)
+
+    def tags(k):
+        return {"RescaleSlope": slope[k], "RescaleIntercept": -7, "InstanceNumber": numbers[k]}
+
+    stored, folder = series(affine, tags=tags)
+    (folder / "readme.txt").write_text("not a picture")
+    twin = Volume(stored * slope - 7.0, affine)
+    scan = read_dicom(folder)
+    assert scan.directions == reorient(twin, scan.directions).directions
+    same = reorient(scan, twin.directions)
+    np.testing.assert_allclose(same.array, twin.array, rtol=1e-6)
+    np.testing.assert_allclose(same.affine, affine, atol=1e-6)
+    assert find_volumes(folder.parent) == [folder]
+    np.testing.assert_array_equal(read_volume(folder).array, scan.array)
+    np.testing.assert_array_equal(read_dicom(sorted(folder.glob("IM*"))).array, scan.array)
+
+
+def test_a_tilted_gantry_is_kept(series):
+    affine = np.diag([1.0, 1.0, 3.0, 1.0])
+    affine[1, 2] = 0.6
+    _, folder = series(affine)
+    np.testing.assert_allclose(reorient(read_dicom(folder), "RAS").affine, affine, atol=1e-6)
+
+
+def test_missing_slices_are_counted_and_placed(series):
+    _, folder = series(oblique(), names=range(9))
+    for k in (3, 4):
+        (folder / f"IM{k:04d}").unlink()
+    with pytest.raises(
+        DataError, match=r"9\.00 mm between IM0.* About 2 slices are missing"
+    ) as raised:
+        read_dicom(folder)
+    assert "IM0002" in str(raised.value)
+    assert "IM0005" in str(raised.value)
+
+
+def test_mixed_series_are_listed(series):
+    other = generate_uid()
+    series(oblique(), names=range(9))
+    _, folder = series(
+        oblique(),
+        shape=(7, 6, 4),
+        names=range(20, 24),
+        tags=lambda k: {"SeriesInstanceUID": other, "SeriesDescription": "flair"},
+    )
+    with pytest.raises(DataError, match="mixes 2 series") as raised:
+        read_dicom(folder)
+    assert "9 files: t1" in str(raised.value)
+    assert f"4 files: flair ({other})" in str(raised.value)
+
+
+def test_mixed_orientations_are_listed(series):
+    series(oblique(), names=range(9))
+    _, folder = series(np.eye(4), shape=(7, 6, 1), names=[30])
+    with pytest.raises(DataError, match="mixes 2 orientations:\n  9 files"):
+        read_dicom(folder)
+
+
+def test_mixed_sizes_and_doubles(series):
+    series(oblique(), names=range(9))
+    _, folder = series(oblique(), shape=(8, 6, 2), names=[30, 31])
+    with pytest.raises(DataError, match="mixes 2 picture sizes"):
+        read_dicom(folder)
+    _, folder = series(oblique(), names=range(9), folder="twice")
+    series(oblique(), shape=(7, 6, 2), names=[30, 31], folder="twice")
+    with pytest.raises(DataError, match=r"2 slices at the place of another one \(IM00"):
+        read_dicom(folder)
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ({"Modality": "CT"}, "modality CT, not MR"),
+        ({"NumberOfFrames": 3}, "several slices per file"),
+        ({"SamplesPerPixel": 3, "PhotometricInterpretation": "RGB"}, "RGB pictures"),
+        ({"PhotometricInterpretation": "MONOCHROME1"}, "MONOCHROME1 pictures"),
+        ({"ImagePositionPatient": None}, "have no ImagePositionPatient, such as IM"),
+    ],
+)
+def test_files_that_are_no_scan(series, tags, message):
+    _, folder = series(oblique(), tags=lambda k: tags)
+    with pytest.raises(DataError, match=message):
+        read_dicom(folder)
+    if "Modality" in tags:
+        assert read_dicom(folder, modality=None).array.shape == (7, 6, 9)
+
+
+def test_damage_and_emptiness(series, tmp_path):
+    _, folder = series(oblique(), names=range(9))
+    path = folder / "IM0004"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match="IM0004 is cut short or damaged"):
+        read_dicom(folder)
+    _, lone = series(oblique(), shape=(7, 6, 1), folder="lone")
+    with pytest.raises(DataError, match="single slice"):
+        read_dicom(lone)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(DataError, match="no DICOM image"):
+        read_dicom(tmp_path / "empty")
+    with pytest.raises(DataError, match="There is no folder"):
+        read_dicom(tmp_path / "absent")
+    with pytest.raises(DataError, match="Give the folder of its series"):
+        read_volume(next(iter(lone.iterdir())))
+
+
+def test_slices_that_bend(series):
+    def shifted(k):
+        return {"ImagePositionPatient": ["0", str(float(k == 4)), str(3.0 * k)]}
+
+    _, folder = series(FLIP @ FLIP, tags=shifted)
+    with pytest.raises(DataError, match="along one line"):
+        read_dicom(folder)

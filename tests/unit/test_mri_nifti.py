@@ -1,0 +1,170 @@
+"""NIfTI in and out, and files that cannot be used."""
+
+import sys
+
+import nibabel as nib
+import numpy as np
+import pytest
+
+from aberra.data.mri.files import find_volumes, read_volume
+from aberra.data.mri.nifti import read_mask, read_nifti, write_nifti
+from aberra.data.mri.volume import Volume
+from aberra.errors import DataError
+
+AFFINE = np.array([[0.0, 2, 0, -7], [-1.5, 0, 0, 4], [0, 0, 3, 1], [0, 0, 0, 1]])
+
+
+def numbers(shape=(6, 5, 4), dtype=np.int16):
+    return np.random.default_rng(0).integers(0, 900, shape).astype(dtype)
+
+
+@pytest.fixture
+def save(tmp_path):
+    def make(array, affine=AFFINE, name="scan.nii.gz", change=None):
+        image = nib.Nifti1Image(array, affine)
+        if change is not None:
+            change(image)
+        nib.save(image, tmp_path / name)
+        return tmp_path / name
+
+    return make
+
+
+def test_reads_values_slope_and_place(save):
+    path = save(numbers(), change=lambda image: image.header.set_slope_inter(0.5, 10))
+    scan = read_nifti(path)
+    np.testing.assert_allclose(scan.array, nib.load(path).get_fdata())
+    np.testing.assert_array_equal(scan.affine, AFFINE)
+    assert scan.directions == "PRS"
+    assert scan.array.dtype == np.float32
+
+
+@pytest.mark.parametrize("space", [1, 4])
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
+def test_what_is_written_lies_where_the_scan_lies(save, tmp_path, space, ending):
+    path = save(numbers(), change=lambda image: image.set_sform(AFFINE, space))
+    scan = read_nifti(path)
+    values = np.random.default_rng(1).normal(size=scan.array.shape).astype(np.float32)
+    out = nib.load(write_nifti(tmp_path / "deep" / f"map{ending}", values, scan, "what it is"))
+    np.testing.assert_array_equal(out.affine, nib.load(path).affine)
+    np.testing.assert_allclose(out.get_qform(), AFFINE, atol=1e-5)
+    assert int(out.header["sform_code"]) == space
+    assert out.header["descrip"].item() == b"what it is"
+    np.testing.assert_array_equal(out.get_fdata(dtype=np.float32), values)
+    marks = nib.load(write_nifti(tmp_path / f"seg{ending}", values > 0, scan))
+    assert marks.get_data_dtype() == np.uint8
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(
+        ["deep", f"seg{ending}", "scan.nii.gz"]
+    )
+
+
+def test_a_sheared_grid_is_kept(tmp_path):
+    sheared = AFFINE.copy()
+    sheared[0, 2] = 0.7
+    scan = Volume(numbers().astype(np.float32), sheared)
+    out = nib.load(write_nifti(tmp_path / "map.nii", scan.array, scan))
+    np.testing.assert_allclose(out.affine, sheared, atol=1e-6)
+    assert int(out.header["qform_code"]) == 0
+
+
+def test_a_time_axis_of_length_one_is_nothing(save):
+    assert read_nifti(save(numbers((6, 5, 4, 1)))).array.shape == (6, 5, 4)
+
+
+def rgb(shape=(4, 4, 4)):
+    return np.zeros(shape, [("R", "u1"), ("G", "u1"), ("B", "u1")])
+
+
+def with_nan():
+    array = numbers(dtype=np.float32)
+    array[2, 3, 1] = np.nan
+    return array
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (numbers((6, 5, 4, 3)), "4 dimensions instead of three"),
+        (numbers((6, 5)), "2 dimensions instead of three"),
+        (numbers((6, 5, 1)), "single slice"),
+        (with_nan(), r"1 voxels that are NaN or infinite, the first at \(2, 3, 1\)"),
+        (np.zeros((6, 5, 4), np.int16), "in every voxel"),
+        (numbers().astype(np.complex64), "complex numbers"),
+        (rgb(), "colours or records"),
+    ],
+)
+def test_files_that_are_no_scan(save, array, message):
+    with pytest.raises(DataError, match=message) as raised:
+        read_nifti(save(array))
+    assert "scan.nii.gz" in str(raised.value)
+
+
+@pytest.mark.parametrize("keep", [0.0, 0.002, 0.3, 0.9, 0.999])
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
+def test_truncated_files(save, keep, ending):
+    path = save(numbers((30, 30, 30)), name=f"scan{ending}")
+    data = path.read_bytes()
+    path.write_bytes(data[: int(keep * len(data))])
+    with pytest.raises(DataError, match="damaged") as raised:
+        read_nifti(path)
+    assert path.name in str(raised.value)
+
+
+def test_files_of_another_kind(tmp_path):
+    (tmp_path / "scan.nii.gz").write_text("hello")
+    with pytest.raises(DataError, match="no NIfTI file"):
+        read_nifti(tmp_path / "scan.nii.gz")
+    with pytest.raises(DataError, match="There is no file"):
+        read_volume(tmp_path / "absent.nii")
+    (tmp_path / "table.csv").write_text("a,b")
+    with pytest.raises(DataError, match="Convert it to NIfTI"):
+        read_volume(tmp_path / "table.csv")
+
+
+def silent(image):
+    image.set_sform(None, 0)
+    image.set_qform(None, 0)
+
+
+def test_a_header_without_directions_needs_axes(save):
+    path = save(numbers(), change=silent)
+    with pytest.raises(DataError, match="axes='RAS'"):
+        read_nifti(path)
+    assert read_nifti(path, axes="ASL").directions == "ASL"
+
+
+def test_metres_are_refused(save):
+    with pytest.raises(DataError, match="voxel size in meter"):
+        read_nifti(save(numbers(), change=lambda image: image.header.set_xyzt_units("meter")))
+
+
+def test_masks(save):
+    scan = read_nifti(save(numbers()))
+    inside = numbers() > 400
+    np.testing.assert_array_equal(
+        read_mask(save(inside.astype(np.uint8), name="m.nii"), scan), inside
+    )
+    with pytest.raises(DataError, match=r"shape \(5, 5, 4\), but .*scan.nii.gz has \(6, 5, 4\)"):
+        read_mask(save(np.ones((5, 5, 4), np.uint8), name="m.nii"), scan)
+    with pytest.raises(DataError, match="lies elsewhere"):
+        read_mask(save(inside.astype(np.uint8), np.eye(4), "m.nii"), scan)
+    with pytest.raises(DataError, match="empty"):
+        read_mask(save(np.zeros((6, 5, 4), np.uint8), name="m.nii"), scan)
+
+
+def test_folder_lists_scans_and_not_our_own_maps(save, tmp_path):
+    (tmp_path / "b").mkdir()
+    for name in ("b/two.nii.gz", "one.nii", "one_anomaly.nii.gz", "one_segmentation.nii.gz"):
+        save(numbers(), name=name)
+    (tmp_path / "notes.txt").write_text("x")
+    assert [p.name for p in find_volumes(tmp_path)] == ["two.nii.gz", "one.nii"]
+    assert [p.name for p in find_volumes(tmp_path, "t*")] == ["two.nii.gz"]
+    with pytest.raises(DataError, match="No NIfTI file"):
+        find_volumes(tmp_path, "z*")
+
+
+def test_the_missing_extra_is_named(save, monkeypatch):
+    path = save(numbers())
+    monkeypatch.setitem(sys.modules, "nibabel", None)
+    with pytest.raises(ImportError, match=r'pip install "aberra\[mri\]"'):
+        read_nifti(path)

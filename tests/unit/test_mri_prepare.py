@@ -1,0 +1,176 @@
+"""From scan to slices and back: geometry, choice of slices, brightness."""
+
+import numpy as np
+import pytest
+
+from aberra.data.mri.grid import axial_grid, covered, cut, put_back, resample
+from aberra.data.mri.phantom import head_phantom
+from aberra.data.mri.prepare import Preparation, normalise, place_slices, prepare
+from aberra.data.mri.volume import Volume, apply_affine, direction_matrix
+from aberra.errors import DataError
+
+
+def turned(letters, spacing, shape, angles=(0.0, 0.0)):
+    """Return an affine with the given directions, turned, the middle voxel at the origin."""
+    a, b = angles
+    about_x = np.array([[1, 0, 0], [0, np.cos(a), -np.sin(a)], [0, np.sin(a), np.cos(a)]])
+    about_z = np.array([[np.cos(b), -np.sin(b), 0], [np.sin(b), np.cos(b), 0], [0, 0, 1]])
+    affine = np.eye(4)
+    affine[:3, :3] = about_x @ about_z @ direction_matrix(letters) * spacing
+    affine[:3, 3] = -affine[:3, :3] @ ((np.array(shape) - 1) / 2)
+    return affine
+
+
+GRIDS = [
+    ("RAS", (2.0, 2.0, 2.0), (40, 40, 40), (0.0, 0.0)),
+    ("PRS", (1.0, 1.5, 2.5), (80, 60, 40), (0.0, 0.0)),
+    ("SLA", (2.0, 2.0, 2.0), (50, 50, 50), (0.3, -0.2)),
+    ("LPI", (1.0, 1.0, 5.0), (80, 80, 20), (0.2, 0.5)),
+]
+
+
+def ramp(affine, shape):
+    """Return a scan whose intensity is a linear function of its anatomical coordinates."""
+    points = apply_affine(affine, np.moveaxis(np.indices(shape), 0, -1))
+    return Volume((points @ (1.0, -2.0, 0.5) + 300).astype(np.float32), affine)
+
+
+@pytest.mark.parametrize("case", GRIDS, ids=str)
+def test_slices_show_what_lies_there(case):
+    letters, spacing, shape, angles = case
+    scan = ramp(turned(letters, spacing, shape, angles), shape)
+    grid = axial_grid(np.arange(5) * 2.0, np.array([1.0, -2.0]), 5.0, 2.0, 20.0, 8)
+    slices = cut(scan, grid, fill=0.0)
+    where = apply_affine(grid.affine, np.moveaxis(np.indices(grid.shape), 0, -1))
+    expected = where @ (1.0, -2.0, 0.5) + 300
+    # A linear function survives interpolation and blur, so this is exact.
+    np.testing.assert_allclose(slices, expected, rtol=1e-5)
+    # The first slice is the topmost; rows run to the back, columns to the right.
+    assert (where[0, 0, 0] - where[1, 0, 0])[2] == 2.0
+    assert (where[0, 0, 0] - where[0, 1, 0])[1] == 2.5
+    assert (where[0, 0, 1] - where[0, 0, 0])[0] == 2.5
+
+
+@pytest.mark.parametrize("case", GRIDS, ids=str)
+def test_maps_return_to_where_they_were_made(case):
+    letters, spacing, shape, angles = case
+    scan = ramp(turned(letters, spacing, shape, angles), shape)
+    grid = axial_grid(np.arange(30) * 2.0, np.array([1.0, -2.0]), 29.0, 2.0, 60.0, 24)
+    where = apply_affine(grid.affine, np.moveaxis(np.indices(grid.shape), 0, -1))
+    back = put_back(where @ (1.0, -2.0, 0.5) + 300, grid, scan)
+    to_grid = np.linalg.inv(grid.affine) @ scan.affine
+    index = apply_affine(to_grid, np.moveaxis(np.indices(shape), 0, -1))
+    last = np.array(grid.shape) - 1.0
+    inside = covered(grid, scan)
+    assert (inside == ((index > -0.5) & (index < last + 0.5)).all(axis=-1)).mean() > 0.999
+    deep = ((index > 5) & (index < last - 5)).all(axis=-1)  # the blur does not reach the faces
+    assert deep.sum() > 100
+    np.testing.assert_allclose(back[deep], scan.array[deep], rtol=1e-4)
+    assert not back[~inside].any()
+    assert (back[inside] > 0).all()
+
+
+def test_a_wrong_header_changes_the_cut_and_not_the_place():
+    scan, brain = head_phantom(turned("SPR", (4.0, 4.0, 4.0), (56, 56, 56)))
+    lying = np.diag([4.0, 4.0, 4.0, 1.0])
+    images, _ = prepare(scan, brain, Preparation())
+    corrected = Volume(scan.array, lying, axes="SPR")
+    fixed, _ = prepare(corrected, brain, Preparation())
+    np.testing.assert_allclose(fixed, images, atol=1e-4)
+    trusted, _ = prepare(Volume(scan.array, lying), brain, Preparation())
+    assert np.abs(trusted - images).mean() > 0.05
+
+
+def test_resample_averages_thin_things_instead_of_skipping_them():
+    planes = np.zeros((40, 6, 6), np.float32)
+    planes[::4] = 1.0  # every fourth plane: skipping sees all or nothing
+    scale = np.diag([4.0, 1.0, 1.0, 1.0])
+    for start in range(4):
+        scale[0, 3] = start
+        sampled = resample(planes, scale, (8, 6, 6), mode="nearest")[2:-2]
+        np.testing.assert_allclose(sampled, 0.25, atol=0.1)
+    same = resample(planes, np.eye(4), planes.shape)
+    np.testing.assert_array_equal(same, planes)
+
+
+def test_slices_are_chosen_by_depth():
+    scan, brain = head_phantom()
+    grid = place_slices(brain, scan.anatomy, Preparation(below_top=(10.0, 40.0), step=5.0))
+    top = scan.to_world(np.argwhere(brain))[:, 2].max()
+    np.testing.assert_allclose(grid.below_top, np.arange(10.0, 41.0, 5.0))
+    np.testing.assert_allclose(
+        apply_affine(grid.affine, [[0, 0, 0], [6, 0, 0]])[:, 2], [top - 10.0, top - 40.0]
+    )
+    middle = apply_affine(grid.affine, [3, 31.5, 31.5])[:2]
+    np.testing.assert_allclose(middle, 0.0, atol=1.0)  # the phantom's brain is centred
+    everything = place_slices(brain, scan.anatomy, Preparation(below_top=(0.0, 900.0)))
+    assert everything.below_top[-1] <= 156.0
+    with pytest.raises(DataError, match=r"brain is 148 mm high, and slices were asked for 300"):
+        place_slices(brain, scan.anatomy, Preparation(below_top=(300.0, 310.0)))
+
+
+def test_slices_are_chosen_by_area():
+    scan, brain = head_phantom()
+    recipe = Preparation(select="area", min_area=0.75, step=4.0)
+    depths = place_slices(brain, scan.anatomy, recipe).below_top
+    # The cross-section of an ellipsoid falls to 3/4 half way between its middle and its pole.
+    np.testing.assert_allclose((depths[0], depths[-1]), (39.0, 117.0), atol=6.0)
+
+
+@pytest.mark.parametrize("shift", [0.0, 21.0])
+@pytest.mark.parametrize("scale", [1.0, 0.01])
+def test_brightness_does_not_depend_on_the_scanner(shift, scale):
+    scan, brain = head_phantom()
+    images, _ = prepare(scan, brain, Preparation())
+    other = Volume(scan.array * scale + shift, scan.affine)
+    np.testing.assert_allclose(prepare(other, brain, Preparation())[0], images, atol=1e-3)
+    assert images.min() == 0.0
+    assert images.max() == 1.0
+    assert images.dtype == np.float32
+
+
+def test_one_glaring_vessel_changes_nothing():
+    slices = np.random.default_rng(0).uniform(0, 100, (6, 40, 40)).astype(np.float32)
+    bright = slices.copy()
+    bright[2, 20, 20:22] = 1e5
+    plain, odd = (normalise(s, Preparation()) for s in (slices, bright))
+    assert np.abs(plain - odd)[bright < 1e4].max() < 0.01
+
+
+def test_each_slice_for_itself_evens_out_a_dark_top():
+    plane = np.random.default_rng(0).uniform(0, 100, (40, 40)).astype(np.float32)
+    stack = np.stack([plane * 0.3, plane, np.zeros_like(plane)])
+    together = normalise(stack, Preparation())
+    apart = normalise(stack, Preparation(normalise="slice"))
+    assert together[0].mean() < 0.5 * together[1].mean()
+    np.testing.assert_allclose(apart[0], apart[1], atol=1e-5)
+    assert not apart[2].any()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"size": 4},
+        {"field": 0.0},
+        {"step": -1.0},
+        {"select": "top"},
+        {"below_top": (20.0, 10.0)},
+        {"min_area": 0.0},
+        {"normalise": "none"},
+        {"white": 130.0},
+        {"black": -1.0},
+        {"head": 1.0},
+    ],
+)
+def test_settings_that_make_no_sense(wrong):
+    with pytest.raises(ValueError, match=rf"{next(iter(wrong))}=.* must"):
+        Preparation(**wrong)
+
+
+def test_where_the_scan_ends_its_background_goes_on():
+    scan, brain = head_phantom()
+    narrow = Volume(scan.array[10:-10] + 20.0, scan.affine + 0.0)
+    narrow.affine[0, 3] += 40.0
+    images, _ = prepare(narrow, brain[10:-10], Preparation(field=300.0))
+    assert not images[..., :8].any()
+    assert not images[..., -8:].any()
