@@ -40,7 +40,7 @@ from aberra import (
     save,
 )
 from aberra.data.scenarios import paste_lesions
-from aberra.localise.base import MapStyle
+from aberra.localise.base import Error, MapStyle
 from aberra.localise.protocols import Evaluation, anoddpm, standard
 from aberra.metrics import auroc, best_dice
 from aberra.progress import progress_bar
@@ -85,7 +85,7 @@ PAPER = {
 # What `tune` tries. Starts are shares of T; calls are network calls on the way back.
 STARTS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
 CALLS = ((1, 1), (5, 1), (1, 4))  # calls of a walk, draws that are averaged
-ERRORS = ("squared", "absolute", "darker")
+ERRORS: tuple[Error, ...] = ("squared", "absolute", "darker")
 SMOOTH = (1, 3, 5, 7)
 
 

@@ -56,7 +56,8 @@ def training_step(model: Any, repeats: int) -> dict[str, float]:
         loss = ddpm_loss(x, eps_hat, w)
         if run.judge is not None:
             logits = run.judge(torch.cat([x, x]), torch.cat([moment, moment]))
-            discriminator_loss(*logits.chunk(2), w).backward()
+            real, fake = logits.chunk(2)
+            discriminator_loss(real, fake, w).backward()
             run.judge.requires_grad_(False)
             loss = loss + adversarial_loss(run.judge(eps_hat, moment), w)
             run.judge.requires_grad_(True)

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from aberra.detectors.ocsvm import OCSVM
     from aberra.detectors.rsrae import RSRAE
     from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM
+    from aberra.localise.fanogan import FAnoGAN
+    from aberra.localise.intensity import IntensityThreshold
+    from aberra.localise.reconstruction import DenseVAE, SpatialAE
+    from aberra.localise.vqvae_transformer import VQTransformer
     from aberra.model_file import load, save
     from aberra.robust.adc import ADC
     from aberra.robust.iadc import IADC
@@ -34,6 +38,11 @@ _HOMES = {
     "DeepSVDD": "aberra.detectors.deep_svdd",
     "HybridOCSVM": "aberra.detectors.hybrid",
     "MultiView": "aberra.detectors.multiview",
+    "DenseVAE": "aberra.localise.reconstruction",
+    "FAnoGAN": "aberra.localise.fanogan",
+    "IntensityThreshold": "aberra.localise.intensity",
+    "SpatialAE": "aberra.localise.reconstruction",
+    "VQTransformer": "aberra.localise.vqvae_transformer",
     "load": "aberra.model_file",
     "save": "aberra.model_file",
 }
@@ -49,8 +58,13 @@ __all__ = [
     "AnoDDPM",
     "AutoEncoder",
     "DeepSVDD",
+    "DenseVAE",
+    "FAnoGAN",
     "HybridOCSVM",
+    "IntensityThreshold",
     "MultiView",
+    "SpatialAE",
+    "VQTransformer",
     "load",
     "save",
 ]

@@ -1,5 +1,8 @@
 """The localisers beside the diffusion models: their equations, and what they all must keep."""
 
+from copy import copy
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -237,22 +240,28 @@ def test_codes_follow_the_images_of_weight():
 
 LEARNT = {
     "SpatialAE": SpatialAE(
-        train_steps=150, batch_size=8, code_channels=2, learning_rate=3e-3, smooth=3
+        train_steps=100, batch_size=8, code_channels=2, learning_rate=3e-3, smooth=3
     ),
-    "DenseVAE": DenseVAE(train_steps=150, batch_size=8, learning_rate=3e-3, smooth=3),
+    "DenseVAE": DenseVAE(train_steps=100, batch_size=8, learning_rate=3e-3, smooth=3),
     "FAnoGAN": FAnoGAN(
-        train_steps=150, encoder_steps=100, batch_size=8, learning_rate=1e-3, smooth=3
+        train_steps=80, encoder_steps=60, batch_size=8, learning_rate=1e-3, smooth=3
     ),
     "VQTransformer": VQTransformer(
-        train_steps=120, transformer_steps=150, batch_size=8, unlikely=0.02, smooth=3
+        train_steps=60, transformer_steps=100, batch_size=8, unlikely=0.02, smooth=3
     ),
     "IntensityThreshold": IntensityThreshold("dark", smooth=3),
 }
 
 
+@cache
+def learnt(name):
+    """Return a model that has seen enough; not to be changed."""
+    return clone(LEARNT[name]).set_params(random_state=0).fit(discs(80))
+
+
 @every
 def test_map_is_high_inside_a_planted_lesion(name):
-    model = clone(LEARNT[name]).set_params(random_state=0).fit(discs(80))
+    model = learnt(name)
     planted, mask = with_lesions(discs(12, seed=1))
     maps = model.anomaly_map(planted)
     assert maps[mask].mean() > 2 * maps[~mask].mean()
@@ -363,7 +372,7 @@ def test_training_goes_on_after_an_interruption(name, last, tmp_path, monkeypatc
 
 
 def test_likelihood_map_is_high_where_codes_are_unlikely():
-    model = clone(LEARNT["VQTransformer"]).set_params(random_state=0).fit(discs(80))
+    model = copy(learnt("VQTransformer"))
     planted, mask = with_lesions(discs(12, seed=1))
     maps = model.likelihood_map(planted)
     assert maps.shape == mask.shape

@@ -7,8 +7,10 @@ from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage, generate_uid
 
 from aberra.data.mri.dicom import read_dicom
 from aberra.data.mri.files import find_volumes, read_volume
+from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.volume import Volume, reorient
 from aberra.errors import DataError
+from aberra.localise.volumes import score_volume
 
 SERIES = generate_uid()
 FLIP = np.diag([-1.0, -1.0, 1.0, 1.0])  # between DICOM's world and ours
@@ -93,6 +95,28 @@ def test_a_tilted_gantry_is_kept(series):
     affine[1, 2] = 0.6
     _, folder = series(affine)
     np.testing.assert_allclose(reorient(read_dicom(folder), "RAS").affine, affine, atol=1e-6)
+
+
+def test_a_series_gives_the_map_of_its_nifti_twin(tmp_path):
+    scan, brain = head_phantom(lesion=(20.0, 10.0, 40.0))
+    names = np.random.default_rng(0).permutation(scan.array.shape[2])
+    for k, name in enumerate(names):
+        stored = (scan.array * 2 + 50).astype(np.uint16)
+        tags = {"RescaleSlope": 0.5, "RescaleIntercept": -25, "InstanceNumber": 99 - name}
+        write_slice(tmp_path / f"IM{name}", stored, scan.affine, k, **tags)
+
+    class Dark:
+        def anomaly_map(self, images):
+            return 1.0 - images[:, 0]
+
+    twin = score_volume(Dark(), scan, mask=brain, threshold=0.6)
+    series = read_dicom(tmp_path)
+    mask = reorient(Volume(brain.astype(np.uint8), scan.affine), series.directions).array > 0
+    scored = score_volume(Dark(), series, mask=mask, threshold=0.6)
+    back = reorient(Volume(scored.anomaly_map, series.affine), "RAS")
+    np.testing.assert_allclose(back.affine, scan.affine, atol=1e-6)
+    np.testing.assert_allclose(back.array, twin.anomaly_map, atol=1e-4)
+    assert twin.segmentation.sum() == scored.segmentation.sum() > 0
 
 
 def test_missing_slices_are_counted_and_placed(series):

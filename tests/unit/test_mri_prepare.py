@@ -55,7 +55,7 @@ def test_slices_show_what_lies_there(case):
 def test_maps_return_to_where_they_were_made(case):
     letters, spacing, shape, angles = case
     scan = ramp(turned(letters, spacing, shape, angles), shape)
-    grid = axial_grid(np.arange(30) * 2.0, np.array([1.0, -2.0]), 29.0, 2.0, 60.0, 24)
+    grid = axial_grid(np.arange(30) * 2.0, np.array([1.2, -2.1]), 29.3, 2.0, 60.0, 24)
     where = apply_affine(grid.affine, np.moveaxis(np.indices(grid.shape), 0, -1))
     back = put_back(where @ (1.0, -2.0, 0.5) + 300, grid, scan)
     to_grid = np.linalg.inv(grid.affine) @ scan.affine

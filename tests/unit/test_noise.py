@@ -19,9 +19,9 @@ def seeded(seed=0):
 
 @pytest.fixture(scope="module", params=NOISES)
 def draws(request):
-    """(6000, 2, 9, 9), in many calls: the fields of one call share a slice in simplex noise."""
+    """(4000, 2, 6, 6), in many calls: the fields of one call share a slice in simplex noise."""
     generator = seeded(1)
-    return torch.cat([NOISES[request.param]((20, 2, 9, 9), generator) for _ in range(300)])
+    return torch.cat([NOISES[request.param]((40, 2, 6, 6), generator) for _ in range(100)])
 
 
 def test_every_pixel_has_mean_zero_and_variance_one(draws):
@@ -67,7 +67,7 @@ def test_pyramid_and_simplex_are_coarse_and_gaussian_is_white():
     neighbours = [(x[..., 1:] * x[..., :-1]).mean() for x in (white, coarse, smooth)]
     assert abs(neighbours[0]) < 0.02
     assert min(neighbours[1:]) > 0.7
-    assert low_share(white) < 0.03
+    assert low_share(white) < 0.05
     assert min(low_share(coarse), low_share(smooth)) > 0.6
 
 
@@ -110,7 +110,7 @@ def test_simplex_is_the_sum_over_all_vertices_in_reach(cell):
     permutations = np.stack([rng.permutation(256) for _ in range(2)])
     origin, (h, w) = rng.uniform(-500, 500, 3), (67, 90)
     fields = noise._simplex_sum(
-        torch.from_numpy(permutations), origin, {cell: 1.0}, h, w, torch.float64
+        torch.from_numpy(permutations), origin, {cell: 1.0}, (h, w), torch.float64
     )
     for _ in range(20):
         n, y, x = rng.integers((2, h, w))
@@ -124,10 +124,10 @@ def test_simplex_agrees_with_opensimplex():
     opensimplex = pytest.importorskip("opensimplex")
     rng = np.random.default_rng(0)
     errors = []
-    for seed, cell in itertools.product(range(10), CELLS):
+    for seed, cell in itertools.product(range(6), CELLS):
         theirs, origin = opensimplex.OpenSimplex(seed), rng.uniform(-500, 500, 3)
         permutation = torch.from_numpy(theirs._perm)[None]
-        field = noise._simplex_sum(permutation, origin, {cell: 1.0}, 40, 41, torch.float64)[0]
+        field = noise._simplex_sum(permutation, origin, {cell: 1.0}, (40, 41), torch.float64)[0]
         for y, x in rng.integers((40, 41), size=(60, 2)):
             expected = theirs.noise3(*(origin + np.array([x, y, 0])) / cell)
             errors.append(abs(field[y, x].item() - expected))
@@ -138,7 +138,7 @@ def test_simplex_agrees_with_opensimplex():
 def test_simplex_in_single_precision_and_in_several_passes(monkeypatch):
     permutations = torch.rand((7, 256), generator=seeded(6)).argsort(dim=1)
     octaves = dict.fromkeys(CELLS, 1.0)
-    arguments = np.array([300.3, 400.7, 500.1]), octaves, 45, 70
+    arguments = np.array([300.3, 400.7, 500.1]), octaves, (45, 70)
     exact = noise._simplex_sum(permutations, *arguments, torch.float64)
     monkeypatch.setattr(noise, "PIXELS_AT_ONCE", 1)
     monkeypatch.setattr(noise, "FIELDS_AT_ONCE", 3)
@@ -150,8 +150,9 @@ def test_simplex_variance_is_that_of_uniform_gradients_at_random_places():
     rng = np.random.default_rng(1)
     (tiling,), _ = noise._tilings(1, 1, (CELLS[0],))
     cpu, squares = torch.device("cpu"), []
-    for _ in range(1000):
+    octave = {CELLS[0]: 1.0}
+    for _ in range(400):
         origin = rng.uniform(0, 6 * CELLS[0], 3)
-        weights = noise._octave(tiling, origin, 1 / SCALE, cpu, torch.float64).weights[0]
+        weights = noise._products(tiling, origin, octave, cpu, torch.float64).weights[0]
         squares.append(weights.square().sum().item() * (11**2 + 2 * 4**2) / 3)
-    assert abs(np.mean(squares) / noise.SIMPLEX_STD**2 - 1) < 0.03
+    assert abs(np.mean(squares) / noise.SIMPLEX_STD**2 - 1) < 0.05

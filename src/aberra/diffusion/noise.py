@@ -37,7 +37,7 @@ class Noise(Protocol):
         generator: torch.Generator,
         device: torch.device | str = "cpu",
     ) -> Tensor:
-        """Return noise.
+        """Return noise of `shape` in float32.
 
         Parameters
         ----------
@@ -47,10 +47,6 @@ class Noise(Protocol):
             CPU generator.
         device
             Where to compute; the result lives there.
-
-        Returns
-        -------
-        Tensor of `shape`, float32.
         """
 
 
@@ -77,7 +73,7 @@ def pyramid(
     """Return white noise on six grids of 32, 16, ... 1 pixels, interpolated and summed.
 
     The interpolation is bicubic, but the weights of each pixel are scaled to unit norm: every
-    pixel is then exactly standard normal, while plain bicubic weights lose half of the variance
+    pixel is then exactly standard normal, while plain bicubic weights lose 48 % of the variance
     in the middle between nodes. Each grid lies at a random place under the image, drawn per
     field, so that no pixel is special: the noise is stationary. Parameters as in `Noise`.
     """
@@ -108,9 +104,9 @@ def _bicubic_weights(size: int, cell: int, shift: Tensor) -> Tensor:
 
 
 CELL = 64  # pixels to a unit of the simplex lattice, in the coarsest octave
-TILE = 4  # least side of a tile in pixels: smaller ones share too few vertices
-PIXELS_AT_ONCE = 2**19  # in one pass: more need so much memory that getting it takes over
-FIELDS_AT_ONCE = 8  # at least, since gathers and products of few columns are slow
+SMALLEST_TILE, LARGEST_TILE = 4, 32  # pixels; a unit or near it, but neither tiny nor huge
+PIXELS_AT_ONCE = 2**20  # in one pass: more need so much memory that getting it takes over
+FIELDS_AT_ONCE = 4  # at least, since gathers and products of few columns are slow
 SCALE = 103  # of OpenSimplex in three dimensions, which brings its values into -1 ... 1
 GRADIENTS = [
     [sign * (11 if axis == longest else 4) for axis, sign in enumerate((x, y, z))]
@@ -133,15 +129,15 @@ def simplex(
     """Return six octaves of OpenSimplex noise, each a slice of 3-D noise (AnoDDPM's setting).
 
     Each field has its own permutation table. The fields of one call share the random place and
-    depth at which the lattice is cut: independent given the place, and uncorrelated. Parameters
-    as in `Noise`.
+    depth at which the lattice is cut: they are independent given the place, and uncorrelated (but
+    not their squares: the correlation at a pixel is 0.006). Parameters as in `Noise`.
 
     Deviation: AnoDDPM does not scale to unit variance, repeats one field over the batch, starts
     every slice at x = y = 0 and takes the step t as its depth. The place is random here because
     the noise is zero at every vertex, so that pixels at fixed places would differ in variance.
 
     Deviation: OpenSimplex itself omits one of the vertices in reach at 4 % of all points, by its
-    choice of cases, and so has small jumps (up to 1e-4); here all vertices in reach count.
+    choice of cases, and so has small jumps (about 1e-4 at most); here all vertices in reach count.
     """
     *batch, h, w = shape
     permutations = torch.rand((math.prod(batch), 256), generator=generator).argsort(dim=1)
@@ -149,30 +145,30 @@ def simplex(
     # octaves; and the lattice repeats after six units in each direction.
     origin = 4 * CELL + 6 * CELL * torch.rand(3, generator=generator, dtype=torch.float64)
     octaves = {CELL >> k: a / SIMPLEX_STD for k, a in enumerate(_amplitudes())}
-    fields = _simplex_sum(permutations.to(device), origin.numpy(), octaves, h, w, torch.float32)
+    fields = _simplex_sum(permutations.to(device), origin.numpy(), octaves, (h, w), torch.float32)
     return fields.view(shape)
 
 
 # How the sum over vertices becomes a matrix product. A value is a sum over the vertices v within
 # sqrt(2), of (2 - |d|^2)^4 d . g(v), d the way from v to the pixel and g(v) the vertex's gradient:
 # linear in the gradients, with weights that depend on d alone. In a slice z = constant the lattice
-# repeats after (1, -1) and (6, 0) units, and pixels divide a unit evenly. So cut the image into
-# square tiles of whole units: tile (a, b) has the weights of every tile with the same a + b modulo
-# 6, its kind. The weights are computed once per kind, and all tiles of the kind, of all fields,
-# are one product: (pixels of a tile, 3 vertices) times (3 vertices, tiles x fields).
+# repeats after (1, -1) and (6, 0) units. So cut the image into square tiles; tiles that such steps
+# lead to from one another are of one kind and have the same weights. These are computed once, and
+# all tiles of the kind, of all fields and of the octaves with this size of tile, are one product:
+# (pixels of a tile, 3 vertices) times (3 vertices, tiles x fields).
 
 
 @dataclass(frozen=True)
 class _Tiling:
-    """An image cut into tiles for one octave, in order of their kind."""
+    """An image cut into tiles, in order of their kind."""
 
-    cell: int
+    cells: list[int]  # of the octaves
     height: int  # of a tile, in pixels
     width: int
-    units: int  # from tile to tile
+    corners: NDArray[np.int64]  # (kinds, 3), of the first tile of each kind, in pixels
     counts: list[int]  # tiles of each kind
-    moves: NDArray[np.int64]  # (3, tiles), from tile (kind, 0): steps in layer, k and i
-    places: NDArray[np.int32]  # (h w,), of each pixel among the products' rows
+    moves: NDArray[np.int64]  # (2, tiles), from the kind's first tile, in pixels
+    places: NDArray[np.int64]  # (h w,), of each pixel among the products' rows
 
     @property
     def n_values(self) -> int:
@@ -181,9 +177,10 @@ class _Tiling:
 
 
 @dataclass(frozen=True)
-class _Octave:
-    """What the fields of a slice have in common in one octave."""
+class _Products:
+    """What the fields of a slice have in common on the tiles of one size."""
 
+    n_values: int
     vertices: Tensor  # (3, vertices), i, j and k modulo 256, int32
     weights: list[Tensor]  # of each kind, (3 vertices, pixels of a tile)
     gathers: list[Tensor]  # of each kind, (3 vertices x tiles,), rows of the gradients, int32
@@ -193,74 +190,83 @@ def _simplex_sum(
     permutations: Tensor,
     origin: NDArray[np.float64],
     octaves: dict[int, float],
-    h: int,
-    w: int,
+    size: tuple[int, int],
     dtype: torch.dtype,
 ) -> Tensor:
     """Return (N, h, w), a sum of octaves {cell: amplitude}; pixel (0, 0) is at `origin`, in pixels.
 
     At amplitude 1 each is OpenSimplex noise with the tables `permutations` (N, 256).
     """
-    device = permutations.device
-    tilings, joint_places = _tilings(h, w, tuple(octaves))
-    parts = [_octave(t, origin, octaves[t.cell] / SCALE, device, dtype) for t in tilings]
-    n_values = sum(t.n_values for t in tilings)
-    places = torch.from_numpy(joint_places).to(device)
+    device, (h, w) = permutations.device, size
+    tilings, all_places = _tilings(h, w, tuple(octaves))
+    parts = [_products(t, origin, octaves, device, dtype) for t in tilings]
+    places = torch.from_numpy(all_places).to(device)
     fields = torch.empty((len(permutations), h * w), dtype=dtype, device=device)
     n = max(FIELDS_AT_ONCE, PIXELS_AT_ONCE // (h * w))
     for some, out in zip(permutations.split(n), fields.split(n), strict=True):
         # The values have no name, or they would still be there during the next pass.
-        total = F.embedding_bag(places, _tile_values(parts, some, n_values, dtype), mode="sum")
+        total = F.embedding_bag(places, _tile_values(parts, some), mode="sum")
         out.copy_(total.T)
     return fields.view(-1, h, w)
 
 
 @lru_cache(maxsize=4)
 def _tilings(h: int, w: int, cells: tuple[int, ...]) -> tuple[list[_Tiling], NDArray[np.int32]]:
-    """Return each octave's tiles, and the places (h w, octaves) of a pixel among all values."""
-    tilings = [_tiling(h, w, cell) for cell in cells]
-    starts = np.cumsum([0] + [t.n_values for t in tilings[:-1]], dtype=np.int32)
-    return tilings, np.stack([t.places for t in tilings], axis=1) + starts
+    """Return the tilings, and the places (h w, tilings) of every pixel among all values."""
+    sides = [min(max(cell, SMALLEST_TILE), LARGEST_TILE) for cell in cells]
+    groups = {side: [c for c, s in zip(cells, sides, strict=True) if s == side] for side in sides}
+    tilings = [_tiling(h, w, side, group) for side, group in groups.items()]
+    starts = np.cumsum([0] + [t.n_values for t in tilings[:-1]])
+    places = np.stack([t.places for t in tilings], axis=1) + starts
+    return tilings, places.astype(np.int32)
 
 
-def _tiling(h: int, w: int, cell: int) -> _Tiling:
-    side = max(cell, TILE)
-    height, width, units = min(side, h), min(side, w), side // cell
+def _tiling(h: int, w: int, side: int, cells: list[int]) -> _Tiling:
+    height, width = min(side, h), min(side, w)
     b, a = np.indices((math.ceil(h / side), math.ceil(w / side)))
-    kind = (a + b) % (6 // units)
-    order = np.argsort(kind, axis=None, kind="stable")
-    counts = np.bincount(kind.ravel())
-    slot = np.empty_like(kind)
-    slot.flat[order] = np.arange(kind.size)
+    # The steps (1, -1) and (6, 0), in tiles; those of the coarsest octave repeat all others.
+    step, period = max(max(cells) // side, 1), 6 * max(cells) // side
+    key = ((a % step) * period + (a + b) % period).ravel()
+    _, first, kinds, counts = np.unique(
+        key, return_index=True, return_inverse=True, return_counts=True
+    )
+    order = np.argsort(kinds, kind="stable")
+    kind, slot = kinds.reshape(a.shape), np.empty_like(a)
+    slot.flat[order] = np.arange(a.size)
     # The product of a kind has rows of pixels, each with the kind's tiles one after another.
     before = (np.cumsum(counts) - counts)[kind]  # tiles of earlier kinds
     start = before * height * width + slot - before
     pixel = np.arange(height * width).reshape(1, height, 1, width)
     places = start[:, None, :, None] + pixel * counts[kind][:, None, :, None]
-    places = places.reshape(len(kind) * height, -1)[:h, :w].astype(np.int32).ravel()
-    # From tile (kind, 0) to (a, b) it is b (-1, 1) + m (6, 0) units; in lattice coordinates these
-    # are (-1, 1, 0) and (5, -1, -1), neither of which changes the layer.
-    m = (a + b - kind) * units // 6
-    moves = np.stack([0 * m, -m, 5 * m - b * units]).reshape(3, -1)[:, order]
-    return _Tiling(cell, height, width, units, counts.tolist(), moves, places)
+    places = places.reshape(len(kind) * height, -1)[:h, :w].ravel()
+    corner = side * np.stack([a, b, 0 * a]).reshape(3, -1).T
+    moves = (corner - corner[first[kinds]])[order, :2].T
+    return _Tiling(cells, height, width, corner[first], counts.tolist(), moves, places)
 
 
-def _octave(
+def _products(
     tiling: _Tiling,
     origin: NDArray[np.float64],
-    amplitude: float,
+    octaves: dict[int, float],
     device: torch.device,
     dtype: torch.dtype,
-) -> _Octave:
-    kind, vertices, position = _vertices_in_reach(tiling, origin)
-    counts = np.bincount(kind).tolist()
-    numbers, distinct = _number(vertices, counts, tiling)
-    component = distinct.shape[1] * np.arange(3, dtype=np.int32)[:, None]
-    weights = _weights(torch.from_numpy(position).to(device, dtype), tiling, amplitude)
-    return _Octave(
-        torch.from_numpy((distinct & 255).astype(np.int32)).to(device),
-        [part.flatten(0, 1).flatten(1) for part in weights.split(counts)],
-        [torch.from_numpy((v[:, None] + component).ravel()).to(device) for v in numbers],
+) -> _Products:
+    reach = [_vertices_in_reach(tiling, origin, cell) for cell in tiling.cells]
+    vertices, rows = _rows_to_gather(tiling, reach)
+    kinds = np.concatenate([r.kind for r in reach])
+    position = np.concatenate([r.position for r in reach])
+    scale = [np.full((len(r.kind), 2), [r.cell, octaves[r.cell] / SCALE]) for r in reach]
+    order = np.argsort(kinds, kind="stable")
+    weights = _weights(
+        tiling,
+        torch.from_numpy(position[order]).to(device, dtype),
+        torch.from_numpy(np.concatenate(scale)[order]).to(device, dtype),
+    )
+    return _Products(
+        tiling.n_values,
+        torch.from_numpy((vertices & 255).astype(np.int32)).to(device),
+        [part.flatten(0, 1).flatten(1) for part in weights.split(np.bincount(kinds).tolist())],
+        [torch.from_numpy(r).to(device) for r in rows],
     )
 
 
@@ -274,68 +280,93 @@ def _to_space(vertices: NDArray[np.float64]) -> NDArray[np.float64]:
 BOX = np.array(list(product(range(-2, 4), range(-2, 4), range(-2, 3))), dtype=np.float64)
 
 
-def _vertices_in_reach(
-    tiling: _Tiling, origin: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Return kind (V,), vertex (3, V) and position from the corner (V, 3), in order of kind."""
-    first_tiles = tiling.units * np.arange(len(tiling.counts))
-    corner = origin / tiling.cell + np.outer(first_tiles, [1, 0, 0])
+@dataclass(frozen=True)
+class _Reach:
+    """Vertices in reach of the first tile of each kind, in order of kind."""
+
+    cell: int
+    kind: NDArray[np.int64]  # (V,)
+    vertices: NDArray[np.int64]  # (3, V)
+    position: NDArray[np.float64]  # (V, 3), from the tile's first pixel
+
+
+def _vertices_in_reach(tiling: _Tiling, origin: NDArray[np.float64], cell: int) -> _Reach:
+    corner = (origin + tiling.corners) / cell
     base = np.floor(corner - corner.sum(axis=1, keepdims=True) / 6)
     position = (_to_space(base) - corner)[:, None] + _to_space(BOX)
-    last_pixel = np.array([tiling.width - 1, tiling.height - 1, 0]) / tiling.cell
+    last_pixel = np.array([tiling.width - 1, tiling.height - 1, 0]) / cell
     gap = position - position.clip(0, last_pixel)
     kind, place = ((gap * gap).sum(axis=2) < 2).nonzero()
     vertices = (base[kind] + BOX[place]).astype(np.int64).T
-    return kind, vertices, position[kind, place]
+    return _Reach(cell, kind, vertices, position[kind, place])
 
 
-def _number(
-    vertices: NDArray[np.int64], counts: list[int], tiling: _Tiling
-) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
+def _rows_to_gather(
+    tiling: _Tiling, reach: list[_Reach]
+) -> tuple[NDArray[np.int64], list[NDArray[np.int32]]]:
+    """Return the vertices (3, v) of all tiles, and the rows of each kind in their gradients."""
+    n, vertices, numbers = 0, [], []
+    for octave in reach:
+        of_kinds, distinct = _number(tiling, octave)
+        numbers.append([n + of_kind for of_kind in of_kinds])
+        vertices.append(distinct)
+        n += distinct.shape[1]
+    component = n * np.arange(3, dtype=np.int32)[:, None]
+    rows = [(np.concatenate(v)[:, None] + component).ravel() for v in zip(*numbers, strict=True)]
+    return np.concatenate(vertices, axis=1), rows
+
+
+def _number(tiling: _Tiling, reach: _Reach) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
     """Give the vertices of all tiles a number each, since tiles share them.
 
     Returns the numbers of each kind (vertices, tiles), and the vertex (3, numbers) of each.
     """
-    i, j, k = vertices
+    i, j, k = reach.vertices
     # Layers are parallel to the slice, a third of a unit apart, and few are in reach: there is no
-    # smaller box around all vertices than one in (layer, k, i).
-    own = np.stack([i + j + 4 * k, k, i])
-    low = own.min(axis=1) + tiling.moves.min(axis=1)
-    shape = own.max(axis=1) + tiling.moves.max(axis=1) - low + 1
+    # smaller box around all vertices than one in (layer, k, i). To move by (x, y) in the slice is
+    # to move m = (x + y) / 6 times by (6, 0), the vertex (5, -1, -1), and y times by (-1, 1).
+    x, y = tiling.moves // reach.cell
+    m = (x + y) // 6
+    own, move = np.stack([i + j + 4 * k, k, i]), np.stack([0 * m, -m, 5 * m - y])
+    low = own.min(axis=1) + move.min(axis=1)
+    shape = own.max(axis=1) + move.max(axis=1) - low + 1
     stride = np.array([shape[1] * shape[2], shape[2], 1])
-    owns = np.split(stride @ (own - low[:, None]), np.cumsum(counts)[:-1])
-    moves = np.split(stride @ tiling.moves, np.cumsum(tiling.counts)[:-1])
+    owns = np.split(stride @ (own - low[:, None]), np.cumsum(np.bincount(reach.kind))[:-1])
+    moves = np.split(stride @ move, np.cumsum(tiling.counts)[:-1])
     boxed = [a[:, None] + b for a, b in zip(owns, moves, strict=True)]
     used = np.zeros(shape.prod(), dtype=bool)
     for place in boxed:
         used[place] = True
     number = np.cumsum(used, dtype=np.int32) - np.int32(1)
     layer, k, i = np.stack(np.unravel_index(used.nonzero()[0], shape)) + low[:, None]
-    return [number[place] for place in boxed], np.stack([i, layer - 4 * k - i, k])
+    return [number.take(place) for place in boxed], np.stack([i, layer - 4 * k - i, k])
 
 
-def _weights(position: Tensor, tiling: _Tiling, amplitude: float) -> Tensor:
-    """Return (V, 3, height, width): (2 - |d|^2)^4 d from vertices to pixels, times amplitude."""
+def _weights(tiling: _Tiling, position: Tensor, scale: Tensor) -> Tensor:
+    """Return (V, 3, height, width): (2 - |d|^2)^4 d from vertices to pixels, times amplitude.
+
+    `scale` (V, 2) holds cell and amplitude of each vertex's octave.
+    """
     x, y, z = position[:, :, None].unbind(dim=1)
-    dx = torch.arange(tiling.width, device=position.device) / tiling.cell - x
-    dy = torch.arange(tiling.height, device=position.device) / tiling.cell - y
+    cell, amplitude = scale[:, :, None].unbind(dim=1)
+    dx = torch.arange(tiling.width, device=position.device) / cell - x
+    dy = torch.arange(tiling.height, device=position.device) / cell - y
     weights = position.new_empty((len(position), 3, tiling.height, tiling.width))
     kernel = weights[:, 2]  # in place: the weights are the largest temporary of a call
     torch.sub((2 - z * z - dy * dy)[:, :, None], (dx * dx)[:, None, :], out=kernel)
-    kernel.clamp_(min=0).square_().square_().mul_(amplitude)
-    torch.mul(kernel, dx[:, None, :], out=weights[:, 0])
-    torch.mul(kernel, dy[:, :, None], out=weights[:, 1])
-    kernel.mul_(-z[:, :, None])
+    kernel.clamp_(min=0).square_().square_()
+    torch.mul(kernel, (amplitude * dx)[:, None, :], out=weights[:, 0])
+    torch.mul(kernel, (amplitude * dy)[:, :, None], out=weights[:, 1])
+    kernel.mul_((-amplitude * z)[:, :, None])
     return weights
 
 
-def _tile_values(
-    octaves: list[_Octave], permutations: Tensor, n_values: int, dtype: torch.dtype
-) -> Tensor:
-    """Return (values, N): the products of all octaves and kinds, one below the other."""
-    n, device = len(permutations), permutations.device
-    n_gathered = max(len(rows) for octave in octaves for rows in octave.gathers)
-    n_vertices = max(octave.vertices.shape[1] for octave in octaves)
+def _tile_values(parts: list[_Products], permutations: Tensor) -> Tensor:
+    """Return (values, N): the products of all parts and kinds, one below the other."""
+    n, device, dtype = len(permutations), permutations.device, parts[0].weights[0].dtype
+    n_values = sum(part.n_values for part in parts)
+    n_gathered = max(len(rows) for part in parts for rows in part.gathers)
+    n_vertices = max(part.vertices.shape[1] for part in parts)
     # One allocation: the C library gives several large ones back to the system after each use,
     # and to get their pages anew took as long as the arithmetic.
     sizes = [n_values, n_gathered, 3 * n_vertices]
@@ -345,10 +376,10 @@ def _tile_values(
     pointers = (table * n + torch.arange(n, device=device)).int()
     entries = torch.tensor(GRADIENTS, dtype=dtype, device=device).T[:, table % 24].flatten(1)
     done = 0
-    for octave in octaves:
-        own = gradients[: 3 * octave.vertices.shape[1]]
-        _hash(octave.vertices, pointers, entries, own)
-        for weights, rows in zip(octave.weights, octave.gathers, strict=True):
+    for part in parts:
+        own = gradients[: 3 * part.vertices.shape[1]]
+        _hash(part.vertices, pointers, entries, own)
+        for weights, rows in zip(part.weights, part.gathers, strict=True):
             tiles = torch.index_select(own, 0, rows, out=gathered[: len(rows)])
             tiles = tiles.view(len(weights), -1)  # (3 vertices, tiles x fields)
             end = done + weights.shape[1] * tiles.shape[1] // n

@@ -7,7 +7,7 @@ not fit needs a new format number in `container.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, get_origin, get_type_hints
 
 import numpy as np
 
@@ -23,7 +23,25 @@ from aberra.detectors.rsrae import RSRAE, Subspaces
 from aberra.detectors.scaling import Scaling
 from aberra.localise.base import MapStyle
 from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM, Denoisers, Walk
+from aberra.localise.fanogan import AnoGANNet, AnoGANPlan, FAnoGAN
 from aberra.localise.frame import Frame
+from aberra.localise.intensity import IntensityThreshold, Level, LevelPlan, Levels
+from aberra.localise.reconstruction import (
+    DenseNet,
+    DensePlan,
+    DenseVAE,
+    Rebuilders,
+    SpatialAE,
+    SpatialNet,
+    SpatialPlan,
+)
+from aberra.localise.vqvae_transformer import (
+    CodeHealers,
+    Healing,
+    VQNet,
+    VQPlan,
+    VQTransformer,
+)
 from aberra.model_file.composite import NamedBy, Networks, OneOf, Part
 from aberra.model_file.foreign import Foreign
 from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, Scalar
@@ -152,30 +170,41 @@ VIEW = Part(
 VIEWS = Part(Views, {"members": ListOf(VIEW)})
 FOREIGN = Part(ForeignMembers, {"detectors": ListOf(Foreign())})
 # Localisers
-FRAME = Part(
-    Frame,
-    {"image_shape": ints(3), "grid": ints(2), "multiple": INT, "low": FLOAT, "high": FLOAT},
+SIMPLE: dict[Any, Kind] = {
+    int: INT,
+    float: FLOAT,
+    bool: BOOL,
+    str: TEXT,
+    int | None: Maybe(INT),
+    tuple[int, ...]: As(tuple, ListOf(INT)),
+    tuple[bool, ...]: As(tuple, ListOf(BOOL)),
+    tuple[int, int]: ints(2),
+    tuple[int, int, int]: ints(3),
+}
+
+
+def plain(cls: type) -> Part:
+    """Return the part of a dataclass of simple fields."""
+    hints = get_type_hints(cls)
+    kinds = {name: SIMPLE[str if get_origin(t) is Literal else t] for name, t in hints.items()}
+    return Part(cls, kinds)
+
+
+NETS = ListOf(
+    Networks(
+        (AnoGANNet, plain(AnoGANPlan)),
+        (DenseNet, plain(DensePlan)),
+        (Denoiser, plain(UNetPlan)),
+        (Level, plain(LevelPlan)),
+        (SpatialNet, plain(SpatialPlan)),
+        (VQNet, plain(VQPlan)),
+    )
 )
-STYLE = Part(MapStyle, {"error": TEXT, "smooth": INT})
-WALK = Part(
-    Walk,
-    {
-        **dict.fromkeys(("n_steps", "n_draws"), INT),
-        **dict.fromkeys(("schedule", "noise", "sampler"), TEXT),
-        "start": FLOAT,
-        "sampling_steps": Maybe(INT),
-    },
-)
-UNET = Part(
-    UNetPlan,
-    {
-        **dict.fromkeys(("n_channels", "res_blocks", "patch", "head_width"), INT),
-        "widths": As(tuple, ListOf(INT)),
-        "attention": As(tuple, ListOf(BOOL)),
-    },
-)
-NETS = ListOf(Networks((Denoiser, UNET)))
-DENOISERS = Part(Denoisers, {"frame": FRAME, "style": STYLE, "way": WALK, "nets": NETS})
+RESTORERS: dict[str, Kind] = {"frame": plain(Frame), "style": plain(MapStyle), "nets": NETS}
+DENOISERS = Part(Denoisers, {**RESTORERS, "way": plain(Walk)})
+REBUILDERS = Part(Rebuilders, RESTORERS)
+HEALERS = Part(CodeHealers, {**RESTORERS, "healing": plain(Healing)})
+LEVELS = Part(Levels, RESTORERS)
 ANY_MEMBERS = OneOf(
     EXPANSIONS,
     CODE_EXPANSIONS,
@@ -185,6 +214,9 @@ ANY_MEMBERS = OneOf(
     REGRESSIONS,
     VIEWS,
     FOREIGN,
+    LEVELS,
+    HEALERS,
+    REBUILDERS,
     DENOISERS,
 )
 COMMITTEE = Part(Committee, {"parts": ListOf(ANY_MEMBERS)})
@@ -233,6 +265,11 @@ LEARNT: Mapping[type, Mapping[str, Kind]] = {
     ADDM: {**LOCALISER, "members_": DENOISERS},
     AnoDDPM: {**LOCALISER, "members_": DENOISERS},
     DDPM: {**LOCALISER, "members_": DENOISERS},
+    DenseVAE: {**LOCALISER, "members_": REBUILDERS},
+    FAnoGAN: {**LOCALISER, "members_": REBUILDERS},
+    IntensityThreshold: {**LOCALISER, "members_": LEVELS},
+    SpatialAE: {**LOCALISER, "members_": REBUILDERS},
+    VQTransformer: {**LOCALISER, "members_": HEALERS},
     AutoEncoder: {**COMMON, **LOSSES, "members_": RECONSTRUCTORS},
     DAGPR: {**COMMON, **LOSSES, "members_": REGRESSIONS},
     DeepSVDD: {**COMMON, **LOSSES, "members_": SPHERES},
