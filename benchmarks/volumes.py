@@ -212,29 +212,31 @@ def roundtrip() -> None:
 
 
 def draw_planes(drawn: list[tuple[str, ScoredVolume, NDArray[np.float64]]], path: Path) -> None:
-    """Draw the three planes of each array through the lesion: scan, map, outline, true place."""
+    """Draw each array through the lesion, head up: scan, map, outline, and the true place."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 3 * len(drawn)), layout="constrained", facecolor="white")
     axes = figure.subplots(len(drawn), 3)
     for row, (change, scored, centre) in zip(axes, drawn, strict=True):
-        scan = scored.scan
+        scan = reorient(scored.scan)
+        values, marks = (
+            reorient(Volume(array.astype(np.float32), scored.scan.affine, axes=scored.scan.axes))
+            for array in (scored.anomaly_map, scored.segmentation)
+        )
         voxel = scan.to_voxels(centre)
         for k, ax in enumerate(row):
-            rest = [axis for axis in range(3) if axis != k]
-            plane: list[Any] = [slice(None)] * 3
-            plane[k] = round(float(voxel[k]))
-            across, down = scan.spacing[rest[1]], scan.spacing[rest[0]]
-            ax.imshow(scan.array[tuple(plane)], cmap="gray", aspect=down / across)
-            values = scored.anomaly_map[tuple(plane)]
-            ax.imshow(
-                np.ma.masked_less(values, 0.15), cmap=MAP, vmin=0, vmax=1, aspect=down / across
-            )
-            ax.contour(scored.segmentation[tuple(plane)], [0.5], colors=SEEN, linewidths=1.2)
-            ax.plot(voxel[rest[1]], voxel[rest[0]], "+", color=TRUE, markersize=9)
+            across, up = (axis for axis in range(3) if axis != k)
+            plane = np.take(scan.array, round(float(voxel[k])), axis=k).T
+            shown = {"origin": "lower", "aspect": scan.spacing[up] / scan.spacing[across]}
+            ax.imshow(plane, cmap="gray", **shown)
+            heat = np.take(values.array, round(float(voxel[k])), axis=k).T
+            ax.imshow(np.ma.masked_less(heat, 0.15), cmap=MAP, vmin=0, vmax=1, **shown)
+            outline = np.take(marks.array, round(float(voxel[k])), axis=k).T
+            ax.contour(outline, [0.5], colors=SEEN, linewidths=1.2)
+            ax.plot(voxel[across], voxel[up], "+", color=TRUE, markersize=9)
             ax.set(xticks=[], yticks=[])
-        size = " x ".join(f"{s:.2f}" for s in scan.spacing)
-        row[0].set_ylabel(f"{change}: {scan.directions}\n{size} mm", fontsize=9)
+        size = " x ".join(f"{s:g}" for s in scored.scan.spacing.round(2))
+        row[0].set_ylabel(f"{change}: {scored.scan.directions}, {size} mm", fontsize=9)
     figure.savefig(path, dpi=80)
 
 

@@ -8,7 +8,9 @@ import torch
 from torch.nn import functional as F
 
 from aberra.diffusion import noise
-from aberra.diffusion.noise import GRADIENTS, NOISES, SCALE, gaussian, pyramid, simplex
+from aberra.diffusion import simplex as lattice
+from aberra.diffusion.noise import NOISES, gaussian, pyramid, simplex
+from aberra.diffusion.simplex import GRADIENTS, SCALE
 
 CELLS = [64, 32, 16, 8, 4, 2]
 
@@ -109,7 +111,7 @@ def test_simplex_is_the_sum_over_all_vertices_in_reach(cell):
     rng = np.random.default_rng(cell)
     permutations = np.stack([rng.permutation(256) for _ in range(2)])
     origin, (h, w) = rng.uniform(-500, 500, 3), (67, 90)
-    fields = noise._simplex_sum(
+    fields = lattice.simplex_sum(
         torch.from_numpy(permutations), origin, {cell: 1.0}, (h, w), torch.float64
     )
     for _ in range(20):
@@ -127,7 +129,7 @@ def test_simplex_agrees_with_opensimplex():
     for seed, cell in itertools.product(range(6), CELLS):
         theirs, origin = opensimplex.OpenSimplex(seed), rng.uniform(-500, 500, 3)
         permutation = torch.from_numpy(theirs._perm)[None]
-        field = noise._simplex_sum(permutation, origin, {cell: 1.0}, (40, 41), torch.float64)[0]
+        field = lattice.simplex_sum(permutation, origin, {cell: 1.0}, (40, 41), torch.float64)[0]
         for y, x in rng.integers((40, 41), size=(60, 2)):
             expected = theirs.noise3(*(origin + np.array([x, y, 0])) / cell)
             errors.append(abs(field[y, x].item() - expected))
@@ -139,20 +141,20 @@ def test_simplex_in_single_precision_and_in_several_passes(monkeypatch):
     permutations = torch.rand((7, 256), generator=seeded(6)).argsort(dim=1)
     octaves = dict.fromkeys(CELLS, 1.0)
     arguments = np.array([300.3, 400.7, 500.1]), octaves, (45, 70)
-    exact = noise._simplex_sum(permutations, *arguments, torch.float64)
-    monkeypatch.setattr(noise, "PIXELS_AT_ONCE", 1)
-    monkeypatch.setattr(noise, "FIELDS_AT_ONCE", 3)
-    passes = noise._simplex_sum(permutations, *arguments, torch.float32)
+    exact = lattice.simplex_sum(permutations, *arguments, torch.float64)
+    monkeypatch.setattr(lattice, "PIXELS_AT_ONCE", 1)
+    monkeypatch.setattr(lattice, "FIELDS_AT_ONCE", 3)
+    passes = lattice.simplex_sum(permutations, *arguments, torch.float32)
     torch.testing.assert_close(passes.double(), exact, rtol=0, atol=1e-5)
 
 
 def test_simplex_variance_is_that_of_uniform_gradients_at_random_places():
     rng = np.random.default_rng(1)
-    (tiling,), _ = noise._tilings(1, 1, (CELLS[0],))
+    (tiling,), _ = lattice._tilings(1, 1, (CELLS[0],))
     cpu, squares = torch.device("cpu"), []
     octave = {CELLS[0]: 1.0}
     for _ in range(400):
         origin = rng.uniform(0, 6 * CELLS[0], 3)
-        weights = noise._products(tiling, origin, octave, cpu, torch.float64).weights[0]
+        weights = lattice._products(tiling, origin, octave, cpu, torch.float64).weights[0]
         squares.append(weights.square().sum().item() * (11**2 + 2 * 4**2) / 3)
-    assert abs(np.mean(squares) / noise.SIMPLEX_STD**2 - 1) < 0.05
+    assert abs(np.mean(squares) / lattice.SIMPLEX_STD**2 - 1) < 0.05
