@@ -3,7 +3,7 @@
 ABERRA_DATA=... python -m benchmarks.mri_adversarial run      results/mri_adversarial.jsonl
 python -m benchmarks.mri_adversarial table
 
-Short trainings on IXI slices of 32 x 32 pixels. Over the last fifth of the steps: the discriminator's
+Short trainings on IXI slices of 32 x 32 pixels. Of the last fifth of the steps: the discriminator's
 loss (chance: 1.386), and the length of the denoiser's gradient from the adversarial term over that
 from the noise error. Then AUROC and oracle Dice on pasted lesions of other subjects.
 """

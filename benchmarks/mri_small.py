@@ -83,7 +83,7 @@ PAPER = {
     "ADDM T=1000": ("ADDM", "1000"),
 }
 # What `tune` tries. Starts are shares of T; calls are network calls on the way back.
-STARTS = (0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
+STARTS = (0.1, 0.15, 0.2, 0.25, 0.35)
 CALLS = ((1, 1), (5, 1), (1, 4))  # calls of a walk, draws that are averaged
 ERRORS: tuple[Error, ...] = ("squared", "absolute", "darker")
 SMOOTH = (1, 3, 5, 7)
@@ -135,7 +135,7 @@ def trained(args: argparse.Namespace, task: str) -> Iterator[tuple[str, int, Any
             yield name, seed, load(path)
 
 
-def tuning_set(n: int = 160) -> Slices:
+def tuning_set(n: int = 96) -> Slices:
     """Return slices of healthy subjects that did not train, each with a pasted lesion."""
     tune = ixi()["tune"]
     tune = tune.of(tune.brain.sum(axis=(1, 2)) > 200)

@@ -339,9 +339,9 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(broken, rows, path, m
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     if broken == "write":
-        monkeypatch.setattr("aberra.model_file.container.open", opener(full), raising=False)
+        monkeypatch.setattr("aberra.files.open", opener(full), raising=False)
     else:
-        monkeypatch.setattr(f"aberra.model_file.container.os.{broken}", full)
+        monkeypatch.setattr(f"aberra.files.os.{broken}", full)
     with pytest.raises(ModelFileError, match=r"No space left on device.*space"):
         save(MultiView(random_state=0).fit(rows), path)
     monkeypatch.undo()
@@ -395,7 +395,7 @@ def test_interrupted_write_leaves_the_old_file(rows, path, monkeypatch):
     def interrupt(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("aberra.model_file.container.os.fsync", interrupt)
+    monkeypatch.setattr("aberra.files.os.fsync", interrupt)
     with pytest.raises(KeyboardInterrupt):
         save(MultiView(random_state=0).fit(rows), path)
     assert path.read_bytes() == before

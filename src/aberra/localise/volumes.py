@@ -199,12 +199,17 @@ def score_folder(
     """
     root, target = Path(folder), Path(output)
     scans = find_volumes(root, pattern)
+
+    def score(path: Path) -> ScanRecord:
+        # In a function of its own, so that one scan is gone before the next is read.
+        scan = read_volume(path, axes)
+        brain = read_mask(mask(path), scan) if callable(mask) else mask
+        scored = score_volume(model, scan, preparation, brain, threshold)
+        return _write(scored, path, target / path.relative_to(root).parent)
+
     for k, path in enumerate(scans):
         try:
-            scan = read_volume(path, axes)
-            brain = read_mask(mask(path), scan) if callable(mask) else mask
-            scored = score_volume(model, scan, preparation, brain, threshold)
-            yield _write(scored, path, target / path.relative_to(root).parent)
+            yield score(path)
         except DataError as error:
             if on_error == "raise":
                 raise
@@ -283,28 +288,32 @@ def collect_slices(
     sources: list[Path] = []
     depths: list[NDArray[np.float64]] = []
     errors: dict[Path, str] = {}
+
+    def slices(path: Path) -> tuple[bytes, NDArray[np.float64]]:
+        scan = read_volume(path, axes)
+        brain = brain_mask(scan) if mask is None else read_mask(mask(path), scan)
+        images, grid = prepare(scan, brain, recipe)
+        return images.astype("<f4").tobytes(), grid.below_top
+
     with target.open("wb") as file:
         _write_header(file, 0, recipe.size)
         for k, path in enumerate(paths):
             try:
-                scan = read_volume(path, axes)
-                brain = brain_mask(scan) if mask is None else read_mask(mask(path), scan)
-                images, grid = prepare(scan, brain, recipe)
+                data, below_top = slices(path)
             except DataError as error:
                 if on_error == "raise":
                     raise
                 errors[path] = str(error)
                 continue
-            file.write(images.tobytes())
-            sources += [path] * len(images)
-            depths.append(grid.below_top)
+            file.write(data)
+            sources += [path] * len(below_top)
+            depths.append(below_top)
             advance("slices", (k + 1) / len(paths), path.name)
         file.seek(0)
         _write_header(file, len(sources), recipe.size)
     if not sources:
         raise DataError(f"None of {len(paths)} scans could be used. {list(errors.values())[:1]}")
-    images = np.load(target, mmap_mode="c")
-    return CollectedSlices(images, sources, np.concatenate(depths), errors)
+    return CollectedSlices(np.load(target, mmap_mode="c"), sources, np.concatenate(depths), errors)
 
 
 def _write_header(file: Any, n: int, size: int) -> None:

@@ -3,8 +3,8 @@
 Brain tissue is about as bright as its surroundings on average, hangs together, and is parted from
 the scalp by bone and fluid, which are dark. So: even out the brightness, keep what is neither dark
 nor glaring, peel off a layer until the brain comes loose, keep the largest piece, grow it back, and
-close what is left open. The last step spans 20 mm so that a dark lesion at the surface stays
-inside. Measured figures stand in results/volumes.md.
+close what is left open. The last step spans 20 mm or more, so that most of a dark lesion at the
+surface stays inside. Measured figures stand in results/volumes.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ GRID = 2.0  # mm; finer costs time and brings nothing
 LARGEST_BRAIN = 2200.0  # ml, fluid included; more means that the neck hangs on
 EVEN_OUT = 20.0  # mm over which brightness is compared
 DARK, GLARING = 0.3, 1.6  # limits of what the mask may grow into, of the local mean
-CLOSE, SMOOTH = 20.0, 3.0  # mm
+SMOOTH = 3.0  # mm
 SCALP = 5.0  # mm that are never brain
 
 
@@ -35,12 +35,13 @@ class Peel:
     tissue: float  # darkest tissue that counts before peeling, of the local mean
     depth: float  # mm peeled off
     share: float  # pieces smaller than this share of the largest are dropped
+    close: float  # mm across which gaps are closed in the end
 
 
 # Stricter ones are tried as long as the neck hangs on.
-VOLUME_PEELS = tuple(Peel(tissue, 4.0, 1.0) for tissue in (0.6, 0.65, 0.7, 0.8))
-# A slice shows the halves of the brain apart from each other, and no neck.
-SLICE_PEEL = Peel(0.45, 3.0, 0.1)
+VOLUME_PEELS = tuple(Peel(tissue, 4.0, 1.0, 20.0) for tissue in (0.6, 0.65, 0.7, 0.8))
+# A slice shows the halves of the brain apart from each other, and no neck; its outline is rounder.
+SLICE_PEEL = Peel(0.45, 3.0, 0.1, 40.0)
 
 Mask = NDArray[np.bool_]
 
@@ -152,7 +153,7 @@ def _grow_back(bright: NDArray[np.float32], core: Mask, peel: Peel, spacing: flo
         return mask
     box = _box(core, int(np.ceil((peel.depth + 2.0) / spacing)) + 1)  # nothing grows beyond it
     near = _grown(core[box], peel.depth + 2.0, spacing)
-    grown = _closed(near & (bright[box] > DARK) & (bright[box] < GLARING), CLOSE, spacing)
+    grown = _closed(near & (bright[box] > DARK) & (bright[box] < GLARING), peel.close, spacing)
     loose = _eroded(ndimage.binary_fill_holes(grown), SMOOTH, spacing)
     if loose.any():
         mask[box] = _largest(_grown(loose, SMOOTH, spacing))
