@@ -2,7 +2,8 @@
 
     ABERRA_DATA=... python -m benchmarks.volumes roundtrip     places, and a picture
     ABERRA_DATA=... python -m benchmarks.volumes dicom         a series against its NIfTI twin
-    ABERRA_DATA=... python -m benchmarks.volumes folder        185 volumes, peak memory
+    ABERRA_DATA=... python -m benchmarks.volumes slabs --volumes FOLDER      write 185 volumes
+    python -m benchmarks.volumes folder --volumes FOLDER       train and score there, peak memory
     ABERRA_DATA=... python -m benchmarks.volumes mask          Dice, and a picture
     python -m benchmarks.volumes table                         writes results/volumes.md
 
@@ -347,22 +348,20 @@ def localiser(name: str, steps: int) -> Any:
     return getattr(aberra, name)(preset="small", train_steps=steps, random_state=0)
 
 
-def write_slabs(folder: Path, repeat: int, limit: int) -> tuple[int, float]:
-    """Write the 185 stacks of slices as volumes with masks; return how many, and MB of one."""
+def write_slabs(folder: Path, repeat: int, limit: int) -> None:
+    """Write the 185 stacks of slices as volumes with masks."""
     with np.load(data_folder() / "mri" / "ixi185_t1_axial128.npz") as file:
         images, brains, subjects = file["img"], file["brain"], file["subject"]
-    affine = np.diag([-2.0 / repeat, -2.0 / repeat, -2.0 / repeat, 1.0])
-    chosen = np.unique(subjects)[:limit]
-    for name in chosen:
+    size = 2.0 / repeat
+    affine = np.diag([size, -size, -size, 1.0])  # to the right, to the back, downwards
+    for name in np.unique(subjects)[:limit]:
         rows = np.flatnonzero(subjects == name)
         # (slice, row, column), first slice on top, to (column, row, slice)
         arrays = [np.transpose(a[rows], (2, 1, 0)) for a in (images, brains)]
         arrays = [a.repeat(repeat, 0).repeat(repeat, 1).repeat(repeat, 2) for a in arrays]
-        affine[0, 0] = 2.0 / repeat  # columns run to the right
         slab = Volume(arrays[0].astype(np.float32), affine)
         write_nifti(folder / f"{name}_t1w.nii.gz", slab.array, slab)
         write_nifti(folder / f"{name}_brain.nii.gz", arrays[1], slab)
-    return len(chosen), slab.array.nbytes / 1e6
 
 
 def mask_of(path: Path) -> Path:
@@ -370,37 +369,37 @@ def mask_of(path: Path) -> Path:
     return path.with_name(path.name.replace("_t1w", "_brain"))
 
 
-def folder(name: str, steps: int, repeat: int, limit: int) -> None:
-    """Train and score on a folder; writing it happens in a process of its own."""
-    import multiprocessing
-
+def folder(root: Path, name: str, steps: int) -> None:
+    """Train and score on the volumes of a folder that `slabs` has written."""
     recipe = Preparation(below_top=(0.0, 70.0))  # the stacks begin 8 mm below the top
+    model, scans = localiser(name, steps), find_volumes(root, "*_t1w*")
+    first, n = read_nifti(scans[0]), len(scans)
+    figures: dict[str, Any] = {"scans": n, "MB of one": first.array.nbytes / 1e6}
+    figures["libraries loaded"] = peak()
+    score_volume(Typical().fit(np.zeros((1, 1, 64, 64))), first, recipe, mask="auto")
+    figures["one scan scored, automatic mask"] = peak()
     with tempfile.TemporaryDirectory() as where:
-        root = Path(where)
-        context = multiprocessing.get_context("spawn")
-        with context.Pool(1) as pool:
-            n, size = pool.apply(write_slabs, (root, repeat, limit))
-        model = localiser(name, steps)
-        scans = find_volumes(root, "*_t1w*")
-        figures: dict[str, Any] = {"scans": n, "MB of one": round(size, 1)}
-        # One scan through everything first, so that what libraries load is not counted.
-        score_volume(Typical().fit(np.zeros((1, 1, 64, 64))), read_nifti(scans[0]), recipe)
-        figures["start"] = peak()
         started = time.perf_counter()
-        collected = collect_slices(scans, root / "slices.npy", recipe, mask=mask_of)
-        figures["slices"], figures["collected"] = len(collected.images), peak()
+        collected = collect_slices(scans, Path(where) / "slices.npy", recipe, mask=mask_of)
+        figures["slices"], figures["all collected"] = len(collected.images), peak()
         figures["seconds a scan, collecting"] = (time.perf_counter() - started) / n
         model.fit(collected.images)
         figures["trained"] = peak()
         started = time.perf_counter()
-        records = list(
-            score_folder(model, root, root / "maps", recipe, pattern="*_t1w*", mask=mask_of)
+        results = score_folder(
+            model,
+            root,
+            Path(where) / "maps",
+            recipe,
+            pattern="*_t1w*",
+            mask=mask_of,
+            threshold=getattr(model, "threshold_", 0.5),  # spares a second look at every slice
         )
-        figures["scored"] = peak()
+        figures["maps written"] = sum(record.map_path is not None for record in results)
+        figures["all scored"] = peak()
         figures["seconds a scan, scoring"] = (time.perf_counter() - started) / n
-        figures["maps written"] = sum(r.map_path is not None for r in records)
     rounded = {k: round(v, 2) if isinstance(v, float) else v for k, v in figures.items()}
-    remember(f"folder, {name}, {2 / repeat:g} mm", rounded)
+    remember(f"folder, {name}, {n} volumes of {first.spacing[0]:g} mm", rounded)
 
 
 # The automatic mask
@@ -549,19 +548,25 @@ def table() -> None:
 def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=["roundtrip", "dicom", "folder", "mask", "table"])
+    parser.add_argument("part", choices=["roundtrip", "dicom", "slabs", "folder", "mask", "table"])
+    parser.add_argument("--volumes", type=Path, help="for slabs, folder: where the volumes are")
     parser.add_argument("--localiser", default="Typical", help="for folder: a name in aberra")
     parser.add_argument("--steps", type=int, default=50, help="for folder: training steps")
-    parser.add_argument("--repeat", type=int, default=1, help="for folder: make voxels smaller")
-    parser.add_argument("--limit", type=int, default=185, help="for folder: how many volumes")
-    parser.add_argument("--every", type=int, default=3, help="for mask: every nth subject")
+    parser.add_argument("--repeat", type=int, default=1, help="for slabs: make voxels smaller")
+    parser.add_argument("--limit", type=int, default=185, help="for slabs: how many volumes")
+    parser.add_argument("--every", type=int, default=6, help="for mask: every nth subject")
     given = parser.parse_args()
-    if given.part == "folder":
-        folder(given.localiser, given.steps, given.repeat, given.limit)
-    elif given.part == "mask":
-        mask(given.every)
-    else:
-        {"roundtrip": roundtrip, "dicom": dicom, "table": table}[given.part]()
+    if given.part in ("slabs", "folder") and given.volumes is None:
+        parser.error("slabs and folder need --volumes FOLDER")
+    parts: dict[str, Callable[[], None]] = {
+        "roundtrip": roundtrip,
+        "dicom": dicom,
+        "slabs": lambda: write_slabs(given.volumes, given.repeat, given.limit),
+        "folder": lambda: folder(given.volumes, given.localiser, given.steps),
+        "mask": lambda: mask(given.every),
+        "table": table,
+    }
+    parts[given.part]()
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class ReconstructionPreset:
 # The spatial code is an eighth of the numbers of a grey image at every size, as at 256 pixels in
 # the original; with its 128 channels at 64 pixels it would be larger than the image.
 PRESETS = {
-    "small": ReconstructionPreset(64, (32, 64, 128), (64, 32, 32), 8, Pace(800, 16, 1e-3)),
+    "small": ReconstructionPreset(64, (32, 64, 128), (64, 32, 32), 8, Pace(1200, 16, 1e-3)),
     "medium": ReconstructionPreset(
         128, (32, 64, 128, 128), (128, 64, 32, 32), 32, Pace(10_000, 16, 5e-4)
     ),
