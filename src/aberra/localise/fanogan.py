@@ -48,7 +48,7 @@ class AnoGANPreset:
 
 
 PRESETS = {
-    "small": AnoGANPreset(64, (16, 32, 64, 128), 2, 2, Pace(1000, 16, 5e-4), 800, 5e-4),
+    "small": AnoGANPreset(64, (16, 32, 64, 128), 2, 2, Pace(1800, 16, 5e-4), 900, 5e-4),
     "medium": AnoGANPreset(
         128, (32, 64, 128, 256, 256), 2, 5, Pace(50_000, 32, 2e-4), 20_000, 1e-4
     ),

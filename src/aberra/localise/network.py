@@ -70,16 +70,17 @@ class Training(ABC):
         optimiser = self.optimisers[name]
         optimiser.zero_grad(set_to_none=True)
         loss.backward()
-        if self.place.world_size > 1:
-            for group in optimiser.param_groups:
-                for p in group["params"]:
-                    p.grad = self.summed(p.grad) / self.place.world_size
+        if self.place.fabric is not None:
+            learnt = [p for group in optimiser.param_groups for p in group["params"]]
+            for p in learnt:
+                if p.grad is not None:
+                    p.grad = self.place.fabric.all_reduce(p.grad, reduce_op="mean")
         optimiser.step()
 
-    def summed(self, part: Tensor) -> Tensor:
-        """Return the sum over all processes."""
+    def gathered(self, part: Tensor) -> Tensor:
+        """Return the rows of all processes, in the order of the whole batch."""
         fabric = self.place.fabric
-        return part if fabric is None else fabric.all_reduce(part, reduce_op="sum")
+        return part if fabric is None else fabric.all_gather(part).flatten(0, 1)
 
 
 class NetworkLocaliser(Localiser):

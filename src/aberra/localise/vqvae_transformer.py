@@ -202,7 +202,7 @@ class VQTraining(Training):
             z = net.vqvae.encode(batch.x)
         z = z.float()
         if step == 0:
-            self._take_places(batch, z, torch.ones(net.plan.n_codes, dtype=torch.bool))
+            self._take_places(batch, z.detach(), torch.ones(net.plan.n_codes, dtype=torch.bool))
         codes = net.codes(z)
         embedded = net.embedded(codes)
         with self.place.autocast():
@@ -210,18 +210,17 @@ class VQTraining(Training):
         loss = reconstruction_loss(batch.x, x_hat.float(), batch.w)
         loss = loss + COMMITMENT * commitment_loss(z, embedded, batch.w)
         self.update("vqvae", loss)
-        self._move_codes(batch, z.detach(), codes)
+        self._move_codes(batch, z.detach())
         return loss
 
     @torch.no_grad()
-    def _move_codes(self, batch: Batch, z: Tensor, codes: Tensor) -> None:
-        """Move each code to the running mean of the vectors that took it."""
+    def _move_codes(self, batch: Batch, z: Tensor) -> None:
+        """Move each code to the running mean of the vectors that take it."""
         book, n_codes = self.net.book, self.net.plan.n_codes
-        flat = z.permute(0, 2, 3, 1).reshape(-1, z.shape[1])
-        w = batch.w.repeat_interleave(codes.shape[1])
-        number, total = code_usage(flat, codes.flatten(), w, n_codes)
-        book.ema_cluster_size.lerp_(self.summed(number), 1 - CODE_DECAY)
-        book.ema_w.lerp_(self.summed(total), 1 - CODE_DECAY)
+        flat, w = self._vectors(batch, z)
+        number, total = code_usage(flat, self.net.codes(self.gathered(z)).flatten(), w, n_codes)
+        book.ema_cluster_size.lerp_(number, 1 - CODE_DECAY)
+        book.ema_w.lerp_(total, 1 - CODE_DECAY)
         used = book.ema_cluster_size
         alive = used > DEAD * used.mean()
         book.embedding.weight[alive] = book.ema_w[alive] / used[alive, None]
@@ -231,17 +230,21 @@ class VQTraining(Training):
     def _take_places(self, batch: Batch, z: Tensor, which: Tensor) -> None:
         """Put codes onto encoded vectors of this batch; images of more weight give more."""
         book = self.net.book
-        flat = z.permute(0, 2, 3, 1).reshape(-1, z.shape[1])
-        w = batch.w.cpu().repeat_interleave(len(flat) // len(z)).double().cumsum(0)
-        at = torch.rand(len(which), generator=batch.generator, dtype=torch.float64) * w[-1]
-        chosen = torch.searchsorted(w, at, right=True).clamp(max=len(flat) - 1)
-        first = self.place.rank == 0  # several processes take the vectors of one
-        vectors = self.summed(flat[chosen.to(flat.device)] * float(first))
-        which = which.to(flat.device)
+        flat, w = self._vectors(batch, z)
+        reached = w.cpu().double().cumsum(0)
+        at = torch.rand(len(which), generator=batch.generator, dtype=torch.float64) * reached[-1]
+        chosen = torch.searchsorted(reached, at, right=True).clamp(max=len(flat) - 1)
+        vectors, which = flat[chosen.to(flat.device)], which.to(flat.device)
         usual = book.ema_cluster_size.mean().clamp(min=1e-3)
         book.embedding.weight[which] = vectors[which]
         book.ema_cluster_size[which] = usual
         book.ema_w[which] = vectors[which] * usual
+
+    def _vectors(self, batch: Batch, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the encoded vectors (N, k) of the whole batch and their weights (N,)."""
+        whole = self.gathered(z)
+        flat = whole.permute(0, 2, 3, 1).reshape(-1, z.shape[1])
+        return flat, self.gathered(batch.w).repeat_interleave(len(flat) // len(whole))
 
     def _transformer_step(self, batch: Batch) -> Tensor:
         with torch.no_grad(), self.place.autocast():
