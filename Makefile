@@ -10,7 +10,7 @@ install: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[mri,report,bench,dev]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[mri,report,view,bench,dev]"
 	touch $(READY)
 
 demo: $(READY)

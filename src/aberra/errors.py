@@ -13,6 +13,10 @@ class ModelFileError(AberraError):
     """A model cannot be saved, or its file not be loaded; the message names the part."""
 
 
+class MissingExtraError(AberraError, ImportError):
+    """An optional part of the installation is not there; the message says how to get it."""
+
+
 class DivergenceError(AberraError, ArithmeticError):
     """Training gave numbers that are not finite."""
 

@@ -33,7 +33,7 @@ from aberra import (
     save,
 )
 from aberra.errors import ModelFileError
-from aberra.model_file import schema
+from aberra.model_file import load_notes, schema
 from aberra.model_file.composite import Part
 
 NETWORKS = [
@@ -410,3 +410,19 @@ def test_impossible_paths(place, rows, tmp_path):
         with pytest.raises(ModelFileError, match="Cannot"):
             action(tmp_path / place)
     assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_notes_travel_with_the_model(rows, path):
+    model = MultiView(random_state=0).fit(rows)
+    notes = {"source": "a.csv", "columns": ["a", "b"], "metrics": {"auroc": 0.9}, "gap": None}
+    save(model, path, notes)
+    assert load_notes(path) == notes
+    assert (load(path).anomaly_score(rows) == model.anomaly_score(rows)).all()
+    save(model, path)
+    assert load_notes(path) == {}
+
+
+def test_notes_that_json_cannot_hold_are_refused(rows, path):
+    with pytest.raises(ModelFileError, match="JSON"):
+        save(MultiView(random_state=0).fit(rows), path, {"what": object()})
+    assert not path.exists()

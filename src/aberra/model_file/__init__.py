@@ -30,17 +30,18 @@ from aberra.model_file.kinds import Kind, Reader, Writer, damaged
 from aberra.model_file.schema import CLASSES, LEARNT, OPTIONAL
 from aberra.model_file.values import Unfitted, Values
 
-__all__ = ["load", "save"]
+__all__ = ["load", "load_notes", "save"]
 
 ESTIMATOR = Unfitted(CLASSES, Values(CLASSES))
 ENTRIES = {"format", "versions", "estimator", "learnt"}
+NOTES = "notes"  # optional: whatever the caller wants to find again
 WHEN_UNWRITABLE = (
     "An older file of that name is as it was. See to the folder, its permissions and the space "
     "left on its disk, or choose another one."
 )
 
 
-def save(model: Any, path: str | os.PathLike[str]) -> None:
+def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
     """Save a fitted model to one file, all or nothing.
 
     The file holds a JSON manifest and arrays; nothing is pickled. If anything goes wrong, on a
@@ -55,6 +56,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         they are refused here. A `RandomState` among the parameters is saved as it stands now.
     path : str or path-like
         The file to write, by convention `*.aberra`. Its folder must exist.
+    notes : mapping, optional
+        Anything that JSON can hold, kept beside the model and returned by `load_notes`: where the
+        data came from, what was measured.
 
     Raises
     ------
@@ -90,7 +94,10 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         )
     check_is_fitted(model, ["members_", "threshold_"])
     with _explained("save to", path):
-        write_atomically(Path(path), container.pack(*_taken_apart(model)))
+        manifest, arrays = _taken_apart(model)
+        if notes is not None:
+            manifest[NOTES] = dict(notes)
+        write_atomically(Path(path), container.pack(manifest, arrays))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -130,6 +137,28 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _put_together(*container.unpack(container.read(Path(path))))
 
 
+def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Return the notes that were saved with a model; empty if there are none.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    notes : dict
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, of a newer format, or not a model.
+    """
+    with _explained("load", path):
+        manifest, _ = container.unpack(container.read(Path(path)))
+        return checked_object(manifest.get(NOTES, {}), NOTES)
+
+
 @contextmanager
 def _explained(task: str, path: str | os.PathLike[str]) -> Iterator[None]:
     """Turn whatever goes wrong into one error that names the file."""
@@ -163,7 +192,7 @@ def _taken_apart(model: Any) -> tuple[dict[str, Any], container.Arrays]:
 
 def _put_together(manifest: dict[str, Any], arrays: container.Arrays) -> Any:
     """Make the model again, and see that its parts fit."""
-    checked_keys(manifest, ENTRIES, "manifest")
+    checked_keys({k: v for k, v in manifest.items() if k != NOTES}, ENTRIES, "manifest")
     if manifest["format"] != container.FORMAT:
         damaged("manifest", f"format {manifest['format']!r} contradicts the header")
     file = Reader(arrays)

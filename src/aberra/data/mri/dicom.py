@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.data.mri.extras import need
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
+from aberra.extras import need
 
 TAGS = [
     "SeriesInstanceUID",
@@ -89,7 +89,7 @@ Head = tuple[Path, Any]
 
 
 def _headers(files: Iterable[Path], where: str) -> list[Head]:
-    pydicom = need("pydicom")
+    pydicom = need("pydicom", "mri", "Reading scans")
     heads = []
     for path in files:
         if is_dicom(path):
@@ -211,7 +211,7 @@ def _affine(heads: list[Head]) -> NDArray[np.float64]:
 
 def _pixels(path: Path, head: Any) -> NDArray[np.float32]:
     """Return one slice as (column, row), in the units that slope and intercept give."""
-    pydicom = need("pydicom")
+    pydicom = need("pydicom", "mri", "Reading scans")
     try:
         stored = pydicom.dcmread(path).pixel_array
     except RuntimeError as error:  # a compression that no installed package can undo

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.data.mri.extras import need
 from aberra.data.mri.volume import Volume, check_kind
 from aberra.errors import DataError
+from aberra.extras import need
 
 ENDINGS = (".nii", ".nii.gz")
 
@@ -115,7 +115,7 @@ def write_nifti(path: str | Path, array: NDArray[Any], like: Volume, description
         raise ValueError(f"{target} must end in .nii or .nii.gz.")
     if array.shape != like.array.shape:
         raise ValueError(f"Array of shape {array.shape} for a scan of shape {like.array.shape}.")
-    nib = need("nibabel")
+    nib = need("nibabel", "mri", "Reading scans")
     kind = np.uint8 if array.dtype == np.bool_ else np.float32
     image = nib.Nifti1Image(array.astype(kind, copy=False), like.affine)
     image.set_sform(like.affine, code=like.space)
@@ -138,7 +138,7 @@ def write_nifti(path: str | Path, array: NDArray[Any], like: Volume, description
 def _open(path: Path) -> Any:
     if not path.exists():
         raise DataError(f"There is no file {path}.")
-    nib = need("nibabel")
+    nib = need("nibabel", "mri", "Reading scans")
     try:
         image = nib.load(path)
     except (EOFError, OSError, zlib.error, ValueError, nib.filebasedimages.ImageFileError) as error:

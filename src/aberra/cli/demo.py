@@ -1,4 +1,4 @@
-"""The command line."""
+"""`aberra demo`: the main jobs on real data that ships with the dependencies."""
 
 from __future__ import annotations
 
@@ -11,22 +11,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from aberra.cli.shell import command
+
 if TYPE_CHECKING:
     from aberra.demo import Line
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    help="Find anomalies, and learn from data that is already dirty.",
-)
 
-
-@app.callback()
-def root() -> None:
-    """Find anomalies, and learn from data that is already dirty."""
-
-
-@app.command()
+@command
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("aberra-demo"),
 ) -> None:
@@ -93,8 +84,3 @@ def _table(lines: Sequence[Line]) -> Table:
         cells = (line.detector, line.variant, f"{line.auroc:.3f}", *lost, f"{line.seconds:.1f}")
         table.add_row(*cells)
     return table
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

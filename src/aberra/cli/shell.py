@@ -1,0 +1,134 @@
+"""How every command speaks: to people, to scripts, and when something goes wrong."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, ParamSpec
+
+import typer
+from rich.console import Console, RenderableType
+
+from aberra.errors import AberraError, MissingExtraError
+
+P = ParamSpec("P")
+
+
+class Exit(IntEnum):
+    """Exit codes; 2 is the command line's own, for options that make no sense."""
+
+    DONE = 0
+    BUG = 1
+    USAGE = 2
+    DATA = 3  # data, a model or a result cannot be used as it is
+    MISSING = 4  # an optional part of the installation is not there
+    INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Where a command's words go: people read standard error, scripts standard output.
+
+    Parameters
+    ----------
+    json : bool, default=False
+        One JSON object on standard output instead of tables and sentences.
+    quiet : bool, default=False
+        No progress and no remarks.
+    debug : bool, default=False
+        Tracebacks.
+    """
+
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+
+    def say(self, what: RenderableType) -> None:
+        """Show a result or a remark to a person."""
+        if not (self.quiet or self.json):
+            Console().print(what, soft_wrap=isinstance(what, str), markup=False, highlight=False)
+
+    def result(self, values: Mapping[str, Any]) -> None:
+        """Give the result to a script that asked for it."""
+        if self.json:
+            sys.stdout.write(json.dumps(values, allow_nan=False, default=str) + "\n")
+
+    @contextmanager
+    def progress(self) -> Iterator[None]:
+        """Draw progress on standard error, for people only."""
+        from aberra.progress import progress_bar
+
+        if self.quiet or self.json:
+            yield
+        else:
+            with progress_bar():
+                yield
+
+    def fail(self, error: BaseException, code: Exit) -> typer.Exit:
+        """Report an error in one place; return what ends the command."""
+        if self.debug:
+            Console(stderr=True).print_exception()
+        elif self.json:
+            self.result({"error": str(error), "kind": type(error).__name__, "exit": int(code)})
+        if not (self.json or self.debug):
+            Console(stderr=True).print(f"Error: {error}", soft_wrap=True, markup=False)
+        return typer.Exit(int(code))
+
+
+_current: ContextVar[Shell | None] = ContextVar("aberra_shell", default=None)
+
+
+def begin(speaker: Shell) -> None:
+    """Make this the shell of the command that runs now."""
+    _current.set(speaker)
+
+
+def shell() -> Shell:
+    """Return the shell of the running command, or a plain one."""
+    return _current.get() or Shell()
+
+
+def command(function: Callable[P, None]) -> Callable[P, None]:
+    """Give a command its ending: errors become a sentence and an exit code, never a traceback."""
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        speaker = shell()
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _one_line(speaker)
+                function(*args, **kwargs)
+        except MissingExtraError as error:
+            raise speaker.fail(error, Exit.MISSING) from None
+        except AberraError as error:
+            raise speaker.fail(error, Exit.DATA) from None
+        except KeyboardInterrupt as error:
+            stopped = KeyboardInterrupt("Interrupted. What was finished is kept.")
+            raise speaker.fail(stopped, Exit.INTERRUPTED) from error
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except Exception as error:
+            if speaker.debug:
+                raise
+            unexpected = AberraError(
+                f"{type(error).__name__}: {error}. This is a bug; run again with --debug "
+                "and report what it prints."
+            )
+            raise speaker.fail(unexpected, Exit.BUG) from None
+
+    return run
+
+
+def _one_line(speaker: Shell) -> Callable[..., None]:
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        if not (speaker.quiet or speaker.json):
+            Console(stderr=True).print(f"Note: {message}", soft_wrap=True, markup=False)
+
+    return show

@@ -1,0 +1,105 @@
+"""How a file became training data: kept as notes in the model file, read when it is used again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from aberra.errors import ModelFileError
+
+Source = Literal["table", "images", "volumes"]
+SOURCES = ("table", "images", "volumes")
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """One training sample that lost trust, and why.
+
+    Parameters
+    ----------
+    row : int
+        Position in the training data, from 0.
+    name : str
+        Its identifier, file name or position, as a person would look it up.
+    trust : float
+        Final weight in [0, 1].
+    score : float
+        Anomaly score.
+    reasons : list of [str, float]
+        Columns, and each one's share of the score, largest first; empty for images.
+    """
+
+    row: int
+    name: str
+    trust: float
+    score: float
+    reasons: list[tuple[str, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What `aberra fit` did, enough to do the same to other files and to report on it.
+
+    Parameters
+    ----------
+    kind : {"table", "images", "volumes"}
+    data : str
+        The path as it was typed.
+    n_samples : int
+        Rows, images or slices that trained.
+    columns : list of str
+        Columns that trained, in their order; empty for images and volumes.
+    dropped : dict
+        Columns that did not train, and why.
+    id_column, label_column : str, optional
+    preparation : dict
+        Keywords of `Preparation`, for volumes; `size` and `channels`, for images.
+    choices : list of [str, str]
+        What was chosen, and why: one pair a line of the summary.
+    doubts : list of Doubt
+        The least trusted samples, least trusted first.
+    metrics : dict
+        What labels measured, where there were any; never used to train.
+    seconds : float
+    """
+
+    kind: Source
+    data: str
+    n_samples: int
+    columns: list[str] = field(default_factory=list)
+    dropped: dict[str, str] = field(default_factory=dict)
+    id_column: str | None = None
+    label_column: str | None = None
+    preparation: dict[str, Any] = field(default_factory=dict)
+    choices: list[tuple[str, str]] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def notes(self) -> dict[str, Any]:
+        """Return what `aberra.save` keeps beside the model."""
+        return {"recipe": asdict(self)}
+
+    @classmethod
+    def of(cls, notes: Mapping[str, Any]) -> Recipe | None:
+        """Return the recipe in a model file's notes, or None for a model saved from Python."""
+        held = notes.get("recipe")
+        if held is None:
+            return None
+        known = {f.name for f in fields(cls)}
+        if not isinstance(held, dict) or set(held) != known or held["kind"] not in SOURCES:
+            raise ModelFileError("The recipe in the model file is not one that Aberra wrote.")
+        try:
+            doubts = [_doubt(d) for d in held["doubts"]]
+            choices = [(str(name), str(why)) for name, why in held["choices"]]
+        except (TypeError, ValueError, KeyError) as error:
+            raise ModelFileError(f"The recipe in the model file is damaged: {error}.") from error
+        return cls(**{**held, "doubts": doubts, "choices": choices})
+
+
+def _doubt(held: Mapping[str, Any]) -> Doubt:
+    reasons = [(str(name), float(share)) for name, share in held["reasons"]]
+    return Doubt(
+        int(held["row"]), str(held["name"]), float(held["trust"]), float(held["score"]), reasons
+    )

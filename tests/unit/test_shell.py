@@ -1,0 +1,59 @@
+"""Commands end with a sentence and a code, not with a traceback."""
+
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from aberra.cli import root
+from aberra.cli.shell import Exit, command, shell
+from aberra.errors import DataError, MissingExtraError
+
+
+def failing(error):
+    app = typer.Typer()
+    app.callback()(root)
+
+    @app.command()
+    @command
+    def go() -> None:
+        shell().say("hello")
+        raise error
+
+    return app
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DataError("Column a is text. Drop it."), Exit.DATA),
+        (MissingExtraError("Needs x."), Exit.MISSING),
+        (KeyboardInterrupt(), Exit.INTERRUPTED),
+        (RuntimeError("oops"), Exit.BUG),
+    ],
+)
+def test_errors_have_codes(error, code):
+    result = CliRunner().invoke(failing(error), ["go"])
+    assert result.exit_code == code
+    assert "hello" in result.stdout
+    assert result.stderr.startswith("Error: ")
+    assert "Traceback" not in result.output
+
+
+def test_scripts_get_json():
+    result = CliRunner().invoke(failing(DataError("No.")), ["--json", "go"])
+    assert json.loads(result.stdout) == {"error": "No.", "kind": "DataError", "exit": 3}
+
+
+def test_debug_shows_where():
+    result = CliRunner().invoke(failing(DataError("No.")), ["--debug", "go"])
+    assert "Traceback" in result.stderr
+
+
+def test_quiet_says_nothing():
+    assert CliRunner().invoke(failing(DataError("No.")), ["-q", "go"]).stdout == ""
+
+
+def test_version():
+    assert CliRunner().invoke(failing(DataError("No.")), ["--version"]).stdout.startswith("aberra ")
