@@ -1,0 +1,227 @@
+"""The answers of the server: pages, lists, volumes, marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO, Literal
+
+from fastapi import FastAPI, HTTPException, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response, StreamingResponse
+from pydantic import BaseModel, ConfigDict
+
+from aberra.errors import AberraError
+from aberra.viewer.catalogue import Catalogue, Item
+from aberra.viewer.guard import REPORT_POLICY
+from aberra.viewer.held import Held
+from aberra.viewer.marks import Mark, Marks
+from aberra.viewer.models import model_page
+from aberra.viewer.series import series_as_nifti
+from aberra.viewer.tables import Query as Rows
+from aberra.viewer.tables import ScoreTable
+
+STATIC = Path(__file__).parent / "static"
+BUNDLE = STATIC / "niivue.js"
+TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+PAGES = {"scans": "scans.html", "table": "table.html", "model": "model.html"}
+CHUNK = 1 << 20
+NOTHING = "There is nothing at this address."
+
+
+class MarkChange(BaseModel):
+    """The body of the only request that changes anything."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    mark: Mark | None
+
+
+class Shelf:
+    """The catalogue with what was read of it so far."""
+
+    def __init__(self, found: Catalogue) -> None:
+        self.found = found
+        self.marks = Marks(found.root)
+        self.table = lru_cache(maxsize=2)(self._table)
+        self.model = lru_cache(maxsize=8)(self._model)
+
+    def item(self, number: int, *kinds: str) -> Item:
+        """Return an item, or answer that there is none."""
+        if not 0 <= number < len(self.found.items):
+            raise HTTPException(404, NOTHING)
+        item = self.found.items[number]
+        if kinds and item.kind not in kinds:
+            raise HTTPException(404, NOTHING)
+        return item
+
+    def held(self, number: int | None) -> Held:
+        """Return a listed file, or answer that there is none."""
+        if number is None or not 0 <= number < len(self.found.files):
+            raise HTTPException(404, NOTHING)
+        return self.found.files[number]
+
+    def name(self, number: int, index: int) -> str:
+        """Return the name of a scan or of a row, under which its mark is kept."""
+        try:
+            if self.item(number, "scans", "table").kind == "table":
+                return self.table(number).name(index)
+            return self.found.scans[index].name
+        except IndexError:
+            raise HTTPException(404, NOTHING) from None
+
+    def load(self) -> None:
+        """Read the first page's data, so that a bad file is reported before a page opens."""
+        first = self.found.items[0]
+        if first.kind == "table":
+            self.table(0)
+        elif first.kind == "model":
+            self.model(0)
+
+    def _table(self, number: int) -> ScoreTable:
+        return ScoreTable(self.held(self.item(number, "table").file))
+
+    def _model(self, number: int) -> dict[str, Any]:
+        return model_page(self.held(self.item(number, "model").file).real())
+
+
+def make_app(shelf: Shelf) -> FastAPI:
+    """Return the application that shows a shelf.
+
+    Parameters
+    ----------
+    shelf : Shelf
+
+    Returns
+    -------
+    app : FastAPI
+        To be put behind a `Guard`.
+    """
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app.add_exception_handler(AberraError, _explain)
+    app.add_exception_handler(HTTPException, _explain_status)
+    app.add_exception_handler(RequestValidationError, _explain_request)
+    _add_pages(app, shelf)
+    _add_lists(app, shelf)
+    _add_marks(app, shelf)
+    return app
+
+
+def _add_pages(app: FastAPI, shelf: Shelf) -> None:
+    files = {p.name: p for p in STATIC.iterdir() if p.suffix in TYPES and p.is_file()}
+
+    @app.get("/")
+    def first() -> Response:
+        return page(0)
+
+    @app.get("/view/{number}")
+    def page(number: int) -> Response:
+        item = shelf.item(number)
+        if item.kind == "report":
+            headers = {"content-security-policy": REPORT_POLICY}
+            return _stream(shelf.held(item.file), "text/html; charset=utf-8", headers)
+        return static(PAGES[item.kind])
+
+    @app.get("/static/{name}")
+    def static(name: str) -> Response:
+        if name not in files:
+            raise HTTPException(404, NOTHING)
+        path = files[name]
+        return Response(path.read_bytes(), media_type=TYPES[path.suffix])
+
+    @app.get("/files/{number}")
+    def volume(number: int) -> Response:
+        held = shelf.held(number)
+        if held.path.is_dir():
+            return Response(series_as_nifti(held), media_type="application/octet-stream")
+        return _stream(held, "application/octet-stream", {})
+
+
+def _add_lists(app: FastAPI, shelf: Shelf) -> None:
+    @app.get("/api/items")
+    def items() -> dict[str, Any]:
+        return {
+            "folder": shelf.found.root.name,
+            "items": [{"kind": i.kind, "title": i.title} for i in shelf.found.items],
+        }
+
+    @app.get("/api/{number}/scans")
+    def scans(number: int) -> dict[str, Any]:
+        shelf.item(number, "scans")
+        return {
+            "scans": [vars(scan) for scan in shelf.found.scans],
+            "remarks": shelf.found.remarks,
+            "bundle": BUNDLE.is_file(),
+        }
+
+    @app.get("/api/{number}/rows")
+    def rows(
+        number: int,
+        sort: Annotated[str, Query(max_length=40)] = "score",
+        descending: bool = True,
+        find: Annotated[str, Query(max_length=200)] = "",
+        flagged: bool = False,
+        marked: Literal["", "accept", "reject"] = "",
+        offset: Annotated[int, Query(ge=0)] = 0,
+        limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    ) -> dict[str, Any]:
+        item = shelf.item(number, "table")
+        query = Rows(sort, descending, find, flagged, marked, offset, limit)
+        marks = {} if shelf.marks.trouble() else shelf.marks.of(item.title)
+        return shelf.table(number).page(query, dict(marks))
+
+    @app.get("/api/{number}/model")
+    def model(number: int) -> dict[str, Any]:
+        return shelf.model(number)
+
+
+def _add_marks(app: FastAPI, shelf: Shelf) -> None:
+    def group(number: int) -> str:
+        item = shelf.item(number, "scans", "table")
+        return "scans" if item.kind == "scans" else item.title
+
+    @app.get("/api/{number}/marks")
+    def marks(number: int) -> dict[str, Any]:
+        trouble = shelf.marks.trouble()
+        held = {} if trouble and shelf.marks.path.exists() else shelf.marks.of(group(number))
+        return {"marks": held, "trouble": trouble}
+
+    @app.put("/api/{number}/marks/{index}")
+    def mark(number: int, index: int, change: MarkChange) -> dict[str, Any]:
+        name = shelf.name(number, index)
+        return {"marks": shelf.marks.set(group(number), name, change.mark), "trouble": ""}
+
+
+def _stream(held: Held, kind: str, headers: dict[str, str]) -> StreamingResponse:
+    file, size = held.open()
+    length = {"content-length": str(size)}
+    return StreamingResponse(_pieces(file, size), media_type=kind, headers=headers | length)
+
+
+def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield as many bytes as were promised, even if the file grows meanwhile."""
+    with file:
+        while size > 0 and (piece := file.read(min(CHUNK, size))):
+            size -= len(piece)
+            yield piece
+
+
+def _explain(_: Request, error: Exception) -> Response:
+    return JSONResponse({"error": str(error)}, 422)
+
+
+def _explain_status(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code)
+
+
+def _explain_request(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return JSONResponse({"error": f"{where}: {first['msg']}."}, 422)

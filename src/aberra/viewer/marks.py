@@ -1,0 +1,142 @@
+"""What a reviewer decided, in one small file beside the data."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal
+
+from aberra.errors import DataError
+from aberra.files import write_atomically
+
+Mark = Literal["accept", "reject"]
+NAME = "aberra-marks.json"
+FORMAT = 1
+
+
+class Marks:
+    """Accepted and rejected scans and rows, kept in `aberra-marks.json`.
+
+    Every change reads the file, changes one mark and writes the file whole, under a lock. So two
+    browsers, or two servers, on one folder keep each other's marks, and a killed server loses none.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder of the data.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / NAME
+        self._lock = Lock()
+
+    def of(self, group: str) -> dict[str, Mark]:
+        """Return the marks of one page: name to mark.
+
+        Parameters
+        ----------
+        group : str
+            "scans", or the name of a table.
+
+        Returns
+        -------
+        marks : dict
+        """
+        return {name: entry["mark"] for name, entry in self._read().get(group, {}).items()}
+
+    def set(self, group: str, name: str, mark: Mark | None) -> dict[str, Mark]:
+        """Set or, with None, take back one mark; return all marks of its page.
+
+        Parameters
+        ----------
+        group, name : str
+        mark : {"accept", "reject"} or None
+
+        Returns
+        -------
+        marks : dict
+        """
+        try:
+            with self._lock, _alone(self.folder):
+                groups = self._read()
+                entries = groups.setdefault(group, {})
+                entries.pop(name, None)
+                if mark is not None:
+                    when = datetime.now(UTC).isoformat(timespec="seconds")
+                    entries[name] = {"mark": mark, "when": when}
+                text = json.dumps({"format": FORMAT, "marks": groups}, indent=1, sort_keys=True)
+                write_atomically(self.path, text.encode())
+        except OSError as error:
+            raise DataError(
+                f"The mark was not saved: {error.strerror or error}. See to the folder "
+                f"{self.folder}, its permissions and the space left on its disk."
+            ) from error
+        return {key: entry["mark"] for key, entry in entries.items()}
+
+    def trouble(self) -> str:
+        """Return why marks cannot be kept here, or nothing."""
+        try:
+            self._read()
+        except DataError as error:
+            return str(error)
+        if os.access(self.folder, os.W_OK):
+            return ""
+        return (
+            f"Marks cannot be saved: the folder {self.folder} is not writable. Change its "
+            "permissions, or copy the results to a folder of yours."
+        )
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        if self.path.is_symlink():  # writing would change a file elsewhere
+            raise DataError(f"Marks cannot be saved: {NAME} is a link. Replace it by the file.")
+        try:
+            held = json.loads(self.path.read_bytes())
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            raise DataError(
+                f"{NAME} cannot be read ({error}). Move it away to start with no marks."
+            ) from error
+        if not _is_marks(held):
+            raise DataError(
+                f"{NAME} was not written by this viewer. Move it away to start with no marks."
+            )
+        return held["marks"]
+
+
+def _is_marks(held: Any) -> bool:
+    return (
+        isinstance(held, dict)
+        and held.get("format") == FORMAT
+        and isinstance(held.get("marks"), dict)
+        and all(
+            isinstance(entries, dict)
+            and all(
+                isinstance(e, dict) and e.get("mark") in ("accept", "reject")
+                for e in entries.values()
+            )
+            for entries in held["marks"].values()
+        )
+    )
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Keep other servers on the same folder waiting, where the system has such locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: one server's own lock has to do
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,188 @@
+"""Pages of a table of scores: sorted and filtered here, so that a million rows stay here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+from numpy.typing import NDArray
+
+from aberra.errors import DataError
+from aberra.viewer.held import Held
+
+REASONS = ("reason_1", "reason_2", "reason_3")
+COLUMNS = ("id", "score", "percentile", "flag", *REASONS)
+Rows = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a page of the table shall show.
+
+    Parameters
+    ----------
+    sort : str
+        One of the table's columns.
+    descending : bool
+    find : str
+        Part of an identifier or of a reason, in any case; empty for all.
+    flagged : bool
+        Only rows that the model flags.
+    marked : {"", "accept", "reject"}
+        Only rows with that mark.
+    offset, limit : int
+        Which of the matching rows.
+    """
+
+    sort: str = "score"
+    descending: bool = True
+    find: str = ""
+    flagged: bool = False
+    marked: Literal["", "accept", "reject"] = ""
+    offset: int = 0
+    limit: int = 100
+
+
+class ScoreTable:
+    """A table that `aberra score` wrote, held in memory by columns.
+
+    Parameters
+    ----------
+    held : Held
+        A CSV or Parquet file with a column `score`.
+    """
+
+    def __init__(self, held: Held) -> None:
+        self.table = _complete(_read(held), held)
+        self.columns = [name for name in COLUMNS if name in self.table.column_names]
+        self._order = lru_cache(maxsize=4)(self._sorted)
+        self._matches = lru_cache(maxsize=4)(self._matching)
+
+    def __len__(self) -> int:
+        return int(self.table.num_rows)
+
+    def name(self, row: int) -> str:
+        """Return the identifier of a row, under which its mark is kept."""
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        return str(self.table["id"][row].as_py())
+
+    def page(self, query: Query, marks: dict[str, str]) -> dict[str, Any]:
+        """Return the rows that a query asks for, each with its position and its mark."""
+        rows = self._order(query.sort, query.descending)
+        keep = self._matches(query.find.casefold(), query.flagged)
+        if keep is not None:
+            rows = rows[keep[rows]]
+        if query.marked:
+            names = [name for name, mark in marks.items() if mark == query.marked]
+            rows = rows[self._named(names)[rows]]
+        shown = rows[query.offset : query.offset + query.limit]
+        held = self.table.take(pa.array(shown)).to_pylist()
+        lines = [
+            {"row": int(row), "mark": marks.get(str(line["id"])), **_plain(line)}
+            for row, line in zip(shown, held, strict=True)
+        ]
+        return {
+            "columns": self.columns,
+            "total": len(self),
+            "matching": len(rows),
+            "offset": query.offset,
+            "rows": lines,
+        }
+
+    def _sorted(self, column: str, descending: bool) -> Rows:
+        if column not in self.columns:
+            raise DataError(f"There is no column {column!r}. The table has {self.columns}.")
+        direction = "descending" if descending else "ascending"
+        values = self.table[column]
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(pa.string())
+        keys = pa.table({"by": values})
+        return np.asarray(pc.sort_indices(keys, [("by", direction)])).astype(np.int64)
+
+    def _matching(self, find: str, flagged: bool) -> NDArray[np.bool_] | None:
+        keep = None
+        if find:
+            keep = self._contains("id", find)
+            for column in REASONS:
+                keep = keep | self._contains(column, find)
+        if flagged:
+            odd = np.asarray(self.table["flag"], dtype=bool)
+            keep = odd if keep is None else keep & odd
+        return keep
+
+    def _contains(self, column: str, text: str) -> NDArray[np.bool_]:
+        """Say which cells contain a text; repeated texts are looked at once."""
+        cells = self.table[column]
+        if not pa.types.is_dictionary(cells.type):
+            found = pc.match_substring(cells.cast(pa.string()), text, ignore_case=True)
+            return np.asarray(pc.fill_null(found, False))
+        pieces = [
+            pc.take(
+                pc.match_substring(chunk.dictionary, text, ignore_case=True),
+                chunk.indices,
+            )
+            for chunk in cells.chunks
+        ]
+        if not pieces:
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray(pc.fill_null(pa.chunked_array(pieces), False))
+
+    def _named(self, names: list[str]) -> NDArray[np.bool_]:
+        wanted = pa.array(names, pa.string())
+        return np.asarray(pc.is_in(self.table["id"].cast(pa.string()), value_set=wanted))
+
+
+def _read(held: Held) -> pa.Table:
+    file, _ = held.open()
+    texts = {name: pa.dictionary(pa.int32(), pa.string()) for name in REASONS}
+    with file:
+        try:
+            if held.path.name.endswith(".parquet"):
+                names = pa.parquet.ParquetFile(file).schema_arrow.names
+                wanted = [name for name in COLUMNS if name in names]
+                return pa.parquet.read_table(file, columns=wanted, read_dictionary=list(REASONS))
+            options = pa.csv.ConvertOptions(column_types=texts)
+            table = pa.csv.read_csv(file, convert_options=options)
+            return table.select([name for name in COLUMNS if name in table.column_names])
+        except (pa.ArrowException, OSError) as error:
+            raise DataError(
+                f"{held.path.name} cannot be read as a table: {str(error).splitlines()[0]}. "
+                "Write it again with aberra score."
+            ) from error
+
+
+def _complete(table: pa.Table, held: Held) -> pa.Table:
+    """Check the scores, and fill in the columns that a shorter table lacks."""
+    try:
+        if "score" not in table.column_names:
+            raise DataError(
+                f"{held.path.name} has no column score. Give a table that aberra score wrote."
+            )
+        scores = table["score"].cast(pa.float64())
+        table = table.set_column(table.column_names.index("score"), "score", scores)
+        if "id" not in table.column_names:
+            table = table.add_column(0, "id", pa.array(np.arange(table.num_rows)))
+        if "flag" in table.column_names:
+            flags = pc.fill_null(table["flag"].cast(pa.bool_()), False)
+            table = table.set_column(table.column_names.index("flag"), "flag", flags)
+    except pa.ArrowException as error:
+        raise DataError(
+            f"{held.path.name} has a column of the wrong type: {str(error).splitlines()[0]}."
+        ) from error
+    return table
+
+
+def _plain(line: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON can hold it."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in line.items()
+    }
