@@ -40,6 +40,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 TABLE_TILE = 1024
 IMAGE_TILE = 128
+STACKED_CELLS = 1 << 22  # numbers in all the variants of the rows that are explained at a time
 
 
 class Members(Protocol):
@@ -93,16 +94,41 @@ def column_shares(
     more often than the reconstruction error did, also for detectors that reconstruct.
     """
     before = member_scores(members, data).mean(axis=0)
-    hidden = data.astype(np.float64)
-    parts = np.zeros(hidden.shape)
-    for j in range(data.shape[1]):
-        for value in references[:, j]:
-            hidden[:, j] = value
-            fall = before - member_scores(members, hidden).mean(axis=0)
-            parts[:, j] += np.maximum(fall, 0.0)
-        hidden[:, j] = data[:, j]
+    parts = np.zeros(data.shape)
+    n, d = data.shape
+    size = n if members.tile_rows is None else max(1, STACKED_CELLS // d**2)
+    for start in range(0, n, size):
+        block = slice(start, start + size)
+        parts[block] = _falls(members, data[block].astype(np.float64), references, before[block])
     total = parts.sum(axis=1, keepdims=True)
     return np.divide(parts, total, out=np.full(parts.shape, 1 / data.shape[1]), where=total > 0)
+
+
+def _falls(
+    members: Members, rows: Data, references: NDArray[np.float64], before: Scores
+) -> NDArray[np.float64]:
+    """Return how far the score falls, (n, d), summed over a column's references.
+
+    All variants of a few rows are scored as one stack, so that tiles are full. Members without
+    tiles may look at a row's neighbours, and get one variant of all rows at a time.
+    """
+    n, d = rows.shape
+    parts = np.zeros((n, d))
+    for reference in references:
+        if members.tile_rows is None:
+            after = np.stack([_one_hidden(members, rows, j, reference[j]) for j in range(d)])
+        else:
+            variants = np.repeat(rows[None], d, axis=0)  # (d, n, d)
+            variants[range(d), :, range(d)] = reference[:, None]
+            after = member_scores(members, variants.reshape(-1, d)).mean(axis=0).reshape(d, n)
+        parts += np.maximum(before - after, 0.0).T
+    return parts
+
+
+def _one_hidden(members: Members, rows: Data, j: int, value: float) -> Scores:
+    hidden = rows.copy()
+    hidden[:, j] = value
+    return member_scores(members, hidden).mean(axis=0)
 
 
 def row_counts(rows: Rows, n: int) -> NDArray[np.float64]:

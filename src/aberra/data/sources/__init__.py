@@ -1,0 +1,81 @@
+"""What a path holds: a table, images, or volumes; and how to read it, whole or piece by piece."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from aberra.data.mri.dicom import is_dicom
+from aberra.data.mri.nifti import ENDINGS as NIFTI
+from aberra.data.sources.arrays import ARRAYS, array_dimensions
+from aberra.data.sources.images import PICTURES, is_picture
+from aberra.data.sources.table_file import TABLES
+from aberra.errors import DataError
+
+Kind = Literal["table", "images", "volumes"]
+
+READABLE = (
+    "Aberra reads tables (.csv, .tsv, .parquet, .npy, .npz), images (a folder of .png, .jpg, .tif "
+    "or .bmp files, or an array in .npy or .npz) and volumes (.nii, .nii.gz, or a folder of NIfTI "
+    "files or DICOM series)."
+)
+
+
+def kind_of_path(path: str | Path) -> Kind:
+    r"""Return what a file or folder holds.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    kind : {"table", "images", "volumes"}
+        Of a folder: volumes if there is a NIfTI file anywhere below it, else images if there is a
+        picture, else volumes if there is a DICOM file.
+
+    Raises
+    ------
+    DataError
+        If there is no such path, or it holds nothing that Aberra reads.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from aberra.data.sources import kind_of_path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "rows.csv"
+    ...     _ = file.write_text("a,b\n1,2\n")
+    ...     kind_of_path(file)
+    'table'
+    """
+    source = Path(path)
+    if not source.exists():
+        raise DataError(f"There is no file or folder {source}. Check the path.")
+    return _kind_of_folder(source) if source.is_dir() else _kind_of_file(source)
+
+
+def _kind_of_file(path: Path) -> Kind:
+    name = path.name.lower()
+    if name.endswith(TABLES):
+        return "table"
+    if name.endswith(ARRAYS):
+        return "table" if array_dimensions(path) <= 2 else "images"
+    if name.endswith(NIFTI):
+        return "volumes"
+    if name.endswith(PICTURES):
+        return "images"
+    if is_dicom(path):
+        raise DataError(f"{path} is one file of a DICOM series. Give the folder of the series.")
+    raise DataError(f"{path} is of no known type. {READABLE}")
+
+
+def _kind_of_folder(folder: Path) -> Kind:
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
+    if any(path.name.endswith(NIFTI) for path in files):
+        return "volumes"
+    if any(is_picture(path) for path in files):
+        return "images"
+    if any(is_dicom(path) for path in files):
+        return "volumes"
+    raise DataError(f"Nothing in the folder {folder} can be read. {READABLE}")

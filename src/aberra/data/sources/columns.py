@@ -1,0 +1,105 @@
+"""Which columns of a table a model learns from, and why the others are left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from aberra.data.tables import kind_of
+from aberra.errors import DataError
+
+NEARLY_ALL = 0.9  # share of distinct values above which text is a name, not a category
+
+COUNTER = "counts the rows"
+NAMES = "text, every value different: names the rows"
+IDENTIFY = (COUNTER, NAMES)
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """The columns that train, those that do not and why, and the one that names the rows."""
+
+    used: list[str]
+    dropped: dict[str, str]
+    id_column: str | None
+
+
+def choose_columns(
+    table: pd.DataFrame,
+    *,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    drop: Sequence[str] = (),
+) -> ColumnChoice:
+    """Choose the columns to learn from.
+
+    Parameters
+    ----------
+    table : DataFrame
+    id_column : str, optional
+        The column that names the rows; without it, the first that counts or names them.
+    label_column : str, optional
+        Left out: labels evaluate, they never train.
+    drop : sequence of str
+        Columns to leave out.
+
+    Returns
+    -------
+    choice : ColumnChoice
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from aberra.data.sources.columns import choose_columns
+    >>> table = pd.DataFrame({"who": ["Ada", "Bob", "Cy"], "age": [36, 41, 36], "unit": 1})
+    >>> choose_columns(table)  # doctest: +NORMALIZE_WHITESPACE
+    ColumnChoice(used=['age'], dropped={'who': 'text, every value different: names the rows',
+    'unit': 'the same value everywhere'}, id_column='who')
+    """
+    asked = dict.fromkeys(drop, "left out as asked")
+    if label_column is not None:
+        asked[label_column] = "label: evaluates, never trains"
+    if id_column is not None:
+        asked[id_column] = "names the rows"
+    _check_present(list(asked), table)
+    found = {str(name): why_not(table[name]) for name in table.columns if name not in asked}
+    dropped = {**asked, **{name: why for name, why in found.items() if why is not None}}
+    used = [name for name, why in found.items() if why is None]
+    if not used:
+        raise DataError(f"No column is left to learn from: {dropped}. Keep at least one.")
+    if id_column is None:
+        id_column = next((name for name, why in found.items() if why in IDENTIFY), None)
+    return ColumnChoice(used, dropped, id_column)
+
+
+def why_not(column: pd.Series[Any]) -> str | None:
+    """Return why a column cannot help a detector, or None."""
+    values = column.dropna()
+    if values.empty:
+        return "no value at all"
+    distinct = values.nunique()
+    text = kind_of(column) == "text"
+    if distinct == 1 and (not text or len(values) == len(column)):
+        return "the same value everywhere"
+    if text and distinct > 1:
+        if distinct == len(values):
+            return NAMES
+        if distinct > NEARLY_ALL * len(values):
+            return "text, nearly every value different"
+    return COUNTER if _counts_rows(values, distinct) else None
+
+
+def _counts_rows(values: pd.Series[Any], distinct: int) -> bool:
+    if not pd.api.types.is_integer_dtype(values.dtype) or distinct < len(values):
+        return False
+    return len(values) > 2 and int(values.max()) - int(values.min()) == len(values) - 1
+
+
+def _check_present(names: Sequence[str], table: pd.DataFrame) -> None:
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        known = ", ".join(str(name) for name in table.columns[:20])
+        raise DataError(f"There is no column {missing[0]!r}. The columns are {known}.")
