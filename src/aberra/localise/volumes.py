@@ -17,6 +17,7 @@ from aberra.data.mri.nifti import check_mask, read_mask, write_nifti
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
+from aberra.localise.base import TOP_SHARE
 from aberra.progress import advance
 
 Mask = NDArray[np.bool_]
@@ -65,6 +66,13 @@ class ScoredVolume:
         """Size of the segmentation."""
         voxel = abs(float(np.linalg.det(self.scan.affine[:3, :3])))
         return float(self.segmentation.sum()) * voxel / 1000.0
+
+    @property
+    def score(self) -> float:
+        """One number for the scan: the mean over the oddest of the voxels looked at."""
+        seen = self.anomaly_map[self.scored]
+        k = max(1, round(TOP_SHARE * seen.size))
+        return float(np.partition(seen, seen.size - k)[-k:].mean(dtype=np.float64))
 
     @property
     def description(self) -> str:
@@ -156,6 +164,7 @@ class ScanRecord:
     largest: float = float("nan")
     millilitres: float = float("nan")
     error: str | None = None
+    score: float = float("nan")
 
 
 def score_folder(
@@ -199,22 +208,47 @@ def score_folder(
     """
     root, target = Path(folder), Path(output)
     scans = find_volumes(root, pattern)
-
-    def score(path: Path) -> ScanRecord:
-        # In a function of its own, so that one scan is gone before the next is read.
-        scan = read_volume(path, axes)
-        brain = read_mask(mask(path), scan) if callable(mask) else mask
-        scored = score_volume(model, scan, preparation, brain, threshold)
-        return _write(scored, path, target / path.relative_to(root).parent)
-
     for k, path in enumerate(scans):
+        place = target / path.relative_to(root).parent
         try:
-            yield score(path)
+            yield score_scan(
+                model, path, place, preparation, mask=mask, threshold=threshold, axes=axes
+            )
         except DataError as error:
             if on_error == "raise":
                 raise
             yield ScanRecord(path, error=str(error))
         advance("scans", (k + 1) / len(scans), path.name)
+
+
+def score_scan(
+    model: SliceModel,
+    path: Path,
+    folder: Path,
+    preparation: Preparation | None = None,
+    *,
+    mask: MaskOf | Literal["auto"] | None = None,
+    threshold: float | None = None,
+    axes: str | None = None,
+) -> ScanRecord:
+    """Read one scan, score it, and write its map and segmentation to a folder.
+
+    Parameters
+    ----------
+    model, preparation, mask, threshold, axes
+        As in `score_folder`.
+    path : Path
+        The scan.
+    folder : Path
+        Gets `NAME_anomaly.nii.gz` and `NAME_segmentation.nii.gz`.
+
+    Returns
+    -------
+    record : ScanRecord
+    """
+    scan = read_volume(path, axes)
+    brain = read_mask(mask(path), scan) if callable(mask) else mask
+    return _write(score_volume(model, scan, preparation, brain, threshold), path, folder)
 
 
 def _write(scored: ScoredVolume, path: Path, folder: Path) -> ScanRecord:
@@ -228,6 +262,7 @@ def _write(scored: ScoredVolume, path: Path, folder: Path) -> ScanRecord:
         scored.description,
         float(scored.anomaly_map.max()),
         scored.millilitres,
+        score=scored.score,
     )
 
 
