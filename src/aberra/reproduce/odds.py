@@ -1,0 +1,147 @@
+"""Cells of the ODDS tables: Single, ADC and IADC on contaminated tables, labels unseen.
+
+Transductive, as in the paper: all rows train, all rows are scored, labels only evaluate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aberra.data.registry import load_table
+from aberra.metrics import auroc
+from aberra.reproduce.detectors import DETECTORS, detector_of, epochs_of, settings_of
+from aberra.reproduce.profiles import Profile
+from aberra.reproduce.seeds import Trial, run_seeds
+from aberra.reproduce.store import Record, Setting, Store
+from aberra.reproduce.work import Job
+from aberra.rng import stream
+from aberra.robust.iadc import IADC
+
+FAMILY = "odds"
+SETS = ("satellite", "arrhythmia", "cardio", "shuttle", "thyroid", "satimage-2")
+LARGEST = "shuttle"
+RATIOS = (0.05, 0.1, 0.2, 0.3, 0.5)
+DRAWN = "Deep SVDD"  # the detector of the paper's figures, run to the last round
+BINS = 40
+
+
+def jobs(profile: Profile, resample: Sequence[bool] = (True, False)) -> list[Job]:
+    """Return one job for each detector, set and way of resampling, the cheap sets first."""
+    order = sorted(SETS, key=lambda name: (name == LARGEST, SETS.index(name)))
+    return [
+        Job(FAMILY, f"{detector} on {name}{'' if way else ', all rows'}", tuple(settings))
+        for way in resample
+        for name in order
+        for detector in DETECTORS
+        if (settings := settings_for(profile, detector, name, way))
+    ]
+
+
+def settings_for(profile: Profile, detector: str, name: str, resample: bool) -> list[Setting]:
+    """Return the settings of one detector on one set, one a seed."""
+    ensemble = IADC()
+    shared = {
+        "experiment": FAMILY,
+        "detector": detector,
+        "params": settings_of(detector, profile.epochs),
+        "set": name,
+        "rows": profile.rows,
+        "resample": resample,
+        "members": profile.members,
+        "rounds": profile.rounds,
+        "all_rounds": detector == DRAWN and resample and name != LARGEST,
+        "temperature": ensemble.temperature,
+        "patience": ensemble.patience,
+        "ratios": list(RATIOS),
+    }
+    seeds = profile.few_seeds if name == LARGEST else profile.seeds
+    return [{**shared, "seed": seed} for seed in range(seeds)]
+
+
+def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
+    """Run the seeds of one detector on one set together, and keep a record of each."""
+    one = settings[0]
+    X, y = load_table(one["set"], data_dir)
+    X, y = some_rows(X, y, one["rows"])
+    trials = run_seeds(
+        ensemble_of(one),
+        X,
+        [setting["seed"] for setting in settings],
+        one["ratios"],
+        rounds_at_least=one["rounds"] if one["all_rounds"] else 1,
+    )
+    for setting, trial in zip(settings, trials, strict=True):
+        kept = trial.history[trial.history.replay(0.5)].scores
+        scores = {"Single": trial.single, "ADC": trial.history[0].scores, "IADC": kept}
+        store.add(
+            FAMILY,
+            setting,
+            record_of(trial, y, scores, setting),
+            {name: values.astype(np.float32) for name, values in scores.items()},
+        )
+
+
+def ensemble_of(setting: Setting) -> IADC:
+    """Return the ensemble of a setting."""
+    return IADC(
+        detector_of(setting["detector"], setting["params"]),
+        n_members=setting["members"],
+        max_rounds=setting["rounds"],
+        resample=setting["resample"],
+        temperature=setting["temperature"],
+        patience=setting["patience"],
+    )
+
+
+def some_rows(
+    X: NDArray[np.float64], y: NDArray[np.int8], n: int
+) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+    """Return at most n rows, drawn at random; all if n is 0."""
+    if n == 0 or n >= len(X):
+        return X, y
+    rows = np.sort(stream(0, n).choice(len(X), n, replace=False))
+    return X[rows], y[rows]
+
+
+def record_of(
+    trial: Trial, y: NDArray[np.int8], scores: dict[str, NDArray[np.float64]], setting: Setting
+) -> Record:
+    """Return the numbers that tables and figures are made of."""
+    history = trial.history
+    return {
+        "auroc": {name: auroc(y, values) for name, values in scores.items()},
+        "rounds": [auroc(y, line.scores) for line in history],
+        "crossings": {str(r): history.crossings(r) for r in setting["ratios"]},
+        "kept": {str(r): history.replay(r) for r in setting["ratios"]},
+        "trust": [trust_of(history.weights(t), y) for t in range(len(history))],
+        "histograms": {name: histogram_of(scores[name], y) for name in ("Single", "IADC")},
+        "seconds": sum(line.seconds for line in history),
+        "single_seconds": trial.single_seconds,
+        "member_epochs": len(history) * setting["members"] * epochs_of(setting["params"]),
+        "contamination": float(np.mean(y)),
+    }
+
+
+def trust_of(weights: NDArray[np.float64], y: NDArray[np.int8]) -> dict[str, list[float]]:
+    """Return mean, median and deviation of the weights of normal and of anomalous rows."""
+    found = {}
+    for name, rows in (("normal", y == 0), ("anomalous", y == 1)):
+        w = weights[rows]
+        found[name] = [round(float(f(w)), 5) for f in (np.mean, np.median, np.std)]
+    return found
+
+
+def histogram_of(scores: NDArray[np.float64], y: NDArray[np.int8]) -> dict[str, Any]:
+    """Return counts of both kinds of rows on one axis, which ends where 99 % of all scores do."""
+    edges = np.linspace(float(scores.min()), float(np.quantile(scores, 0.99)), BINS + 1)
+    held: dict[str, Any] = {"edges": [float(f"{e:.6g}") for e in edges]}
+    for name, rows in (("normal", y == 0), ("anomalous", y == 1)):
+        values = scores[rows]
+        counts = np.histogram(values, edges)[0].tolist()
+        held[name] = {"counts": counts, "mean": float(values.mean()), "std": float(values.std())}
+    return held

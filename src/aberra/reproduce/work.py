@@ -1,0 +1,92 @@
+"""Work that can be shared out: jobs of several cells, done once, whoever does them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+from aberra.progress import advance
+from aberra.reproduce.store import Setting, Store, key_of
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cells that are computed together, such as all seeds of one detector on one data set.
+
+    Parameters
+    ----------
+    family : str
+        Which file of the store they go to, and which function computes them.
+    title : str
+        What a person calls it.
+    settings : tuple of dict
+        One for each cell.
+    """
+
+    family: str
+    title: str
+    settings: tuple[Setting, ...]
+
+    def missing(self, store: Store) -> list[Setting]:
+        """Return the settings that have no result yet."""
+        done = store.read(self.family)
+        return [setting for setting in self.settings if key_of(setting) not in done]
+
+    @property
+    def name(self) -> str:
+        """A file name that is the same for the same work."""
+        return f"{self.family}-{key_of({'settings': [dict(s) for s in self.settings]})}"
+
+
+Compute = Callable[[Sequence[Setting], Store, Path | None], None]
+
+
+def computes(family: str) -> Compute:
+    """Return the function that computes a family's cells and adds them to the store."""
+    from aberra.reproduce import features, odds, unseen
+
+    return {"odds": odds.compute, "features": features.compute, "unseen": unseen.compute}[family]
+
+
+def do_job(job: Job, folder: Path, data_dir: Path | None) -> str:
+    """Compute what a job lacks, unless another process is at it; say what happened."""
+    store = Store(folder)
+    with store.claim(job.name) as mine:
+        if not mine:
+            return "elsewhere"
+        settings = job.missing(store)  # read after the claim: its last holder may have finished
+        if not settings:
+            return "there"
+        computes(job.family)(settings, store, data_dir)
+    return "done"
+
+
+def do_jobs(
+    jobs: Iterable[Job], folder: Path, data_dir: Path | None, n_processes: int = 1
+) -> Iterator[tuple[Job, str]]:
+    """Do jobs one after the other, or in several processes; yield each as it ends."""
+    store = Store(folder)
+    todo = [job for job in jobs if job.missing(store)]
+    for k, (job, how) in enumerate(_done(todo, folder, data_dir, n_processes)):
+        advance("jobs", (k + 1) / len(todo), job.title)
+        yield job, how
+
+
+def _done(
+    jobs: Sequence[Job], folder: Path, data_dir: Path | None, n_processes: int
+) -> Iterator[tuple[Job, str]]:
+    if n_processes == 1:
+        for job in jobs:
+            yield job, do_job(job, folder, data_dir)
+        return
+    # New interpreters instead of forks: torch's threads do not survive a fork.
+    pool = ProcessPoolExecutor(n_processes, mp_context=get_context("spawn"))
+    try:
+        futures = {pool.submit(do_job, job, folder, data_dir): job for job in jobs}
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
