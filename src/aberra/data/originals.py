@@ -12,6 +12,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,6 +33,7 @@ MNIST_FILES = (
     "t10k-labels-idx1-ubyte.gz",
 )
 IDX_LIMIT = 1 << 28  # bytes; MNIST's largest file holds 47 MB
+CIFAR_ARCHIVE = "cifar-10-binary.tar.gz"
 CIFAR_FOLDER = "cifar-10-batches-bin"
 CIFAR_RECORD = 1 + 3 * 32 * 32  # a label, then red, green and blue planes
 CIFAR_RECORDS = 10_000  # in each of six files
@@ -85,7 +87,7 @@ def read_idx(path: Path) -> Pixels:
 
 
 def read_cifar10(path: Path) -> Images:
-    """Read cifar-10-binary.tar.gz without unpacking it to the disk."""
+    """Read the binary archive of CIFAR-10 without unpacking it to the disk."""
     names = [f"data_batch_{k}.bin" for k in range(1, 6)] + ["test_batch.bin"]
     with _readable(path), tarfile.open(path, "r:gz") as archive:
         found = dict(_wanted_members(archive, {f"{CIFAR_FOLDER}/{name}" for name in names}, path))
@@ -152,7 +154,7 @@ def _mat_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 def _hdf5_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        import h5py
+        h5py = import_module("h5py")
     except ImportError:
         raise DataError(
             f"{path} is of MATLAB's version 7.3, which needs h5py. Install it (pip install h5py), "

@@ -1,0 +1,182 @@
+"""`aberra data`: named public data sets, where they lie, and how they get there."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from aberra.cli.shell import begin, command, shell
+
+if TYPE_CHECKING:
+    from aberra.data.catalogue import DataSet
+    from aberra.data.registry import Found
+
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="Where the sets lie. Default: $ABERRA_DATA, else a folder in the user's cache.",
+    ),
+]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Named public data sets: list them, get them, ask where they lie.",
+)
+
+
+@app.command("list")
+@command
+def list_sets(
+    data_dir: Folder = None,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object, for scripts.")] = False,
+) -> None:
+    """List the data sets: what they are, whether they are there, on which terms.
+
+    "MB" is the size of the download, where it is published. "check" says what a download must
+    match: a published sha256 or md5, or, where nothing is published (unverified), the first one.
+
+    Example: aberra data list
+    """
+    from aberra.data.catalogue import DATA_SETS
+    from aberra.data.registry import data_dir as folder_of
+    from aberra.data.registry import find
+
+    if json:
+        begin(replace(shell(), json=True))
+    folder = folder_of(data_dir).absolute()
+    found = {name: find(name, folder) for name in DATA_SETS}
+    shell().say(_table(found))
+    shell().say(f"The data folder is {folder}")
+    sets = [_facts(known, found[name]) for name, known in DATA_SETS.items()]
+    shell().result({"data_dir": folder, "sets": sets})
+
+
+@app.command("where")
+@command
+def where(
+    name: Annotated[str, typer.Argument(help="A name that `aberra data list` shows.")],
+    data_dir: Folder = None,
+) -> None:
+    """Print where a data set lies; exit with 3 and say what to do if it is not there.
+
+    Example: aberra data where cardio
+    """
+    from aberra.data.registry import data_dir as folder_of
+    from aberra.data.registry import find, what_to_do
+    from aberra.errors import DataError
+
+    folder = folder_of(data_dir).absolute()
+    found = find(name, folder)
+    if found is None:
+        raise DataError(f"{name} is not in {folder}. {what_to_do(name, folder)}")
+    shell().say(str(found.path))
+    shell().result({"name": name, "path": found.path, "whole": found.whole})
+
+
+@app.command("get")
+@command
+def get(
+    names: Annotated[
+        list[str], typer.Argument(help="Names that `aberra data list` shows, or a group: odds.")
+    ],
+    data_dir: Folder = None,
+) -> None:
+    """Download data sets that are not there. What was interrupted goes on where it stopped.
+
+    Example: aberra data get cardio mnist
+    """
+    from aberra.data.registry import data_dir as folder_of
+    from aberra.data.registry import get as get_set
+    from aberra.errors import DataError
+
+    folder = folder_of(data_dir).absolute()
+    failures = []
+    sets = []
+    for name in _members(names):
+        try:
+            with shell().progress():
+                found = get_set(name, folder)
+        except DataError as error:
+            failures.append(str(error))
+            continue
+        sets.append({"name": name, "path": found.path, "sha256": _noted(name, folder)})
+        shell().say(f"{name}: {found.path}")
+        for path, digest in _noted(name, folder).items():
+            shell().say(f"  no checksum is published; from now on sha256 {digest} for {path}")
+    if failures:
+        raise DataError(" ".join(failures))
+    shell().result({"data_dir": folder, "sets": sets})
+
+
+def _members(names: list[str]) -> list[str]:
+    """Return the names with groups spelt out, each once; refuse unknown ones before any work."""
+    from aberra.data.catalogue import DATA_SETS
+    from aberra.data.registry import entry
+
+    chosen: dict[str, None] = {}
+    for name in names:
+        group = [known.name for known in DATA_SETS.values() if known.group == name]
+        chosen |= dict.fromkeys(group or [entry(name).name])
+    return list(chosen)
+
+
+def _noted(name: str, folder: Path) -> dict[str, str]:
+    """Return the checksums that were taken from a first download, by file."""
+    from aberra.data.download import kept_sha256
+    from aberra.data.registry import entry
+
+    noted = {file.path: kept_sha256(folder / file.path) for file in entry(name).files}
+    return {path: digest for path, digest in noted.items() if digest}
+
+
+def _facts(known: DataSet, found: Found | None) -> dict[str, Any]:
+    return {
+        "name": known.name,
+        "group": known.group,
+        "kind": known.kind,
+        "what": known.what,
+        "shape": known.shape,
+        "anomalies": known.anomalies,
+        "bytes": known.size,
+        "check": known.checked,
+        "path": None if found is None else found.path,
+        "whole": None if found is None else found.whole,
+        "licence": known.licence,
+        "citation": known.citation,
+        "page": known.page,
+        "addresses": [file.addresses[0] for file in known.files],
+    }
+
+
+def _table(found: dict[str, Found | None]) -> Table:
+    from aberra.data.catalogue import DATA_SETS
+
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("name", no_wrap=True)
+    table.add_column("what", ratio=1)
+    table.add_column("size", no_wrap=True, justify="right")
+    table.add_column("MB", no_wrap=True, justify="right")
+    for column in ("there", "check", "licence"):
+        table.add_column(column, no_wrap=True)
+    for name, known in DATA_SETS.items():
+        megabytes = "" if known.size is None else f"{known.size / 1e6:.0f}"
+        cells = (name, known.what, _extent(known), megabytes, _there(found[name]), known.checked)
+        table.add_row(*cells, known.licence)
+    return table
+
+
+def _extent(known: DataSet) -> str:
+    count, *rest = map(str, known.shape)
+    return f"{count} x {'x'.join(rest)}" if rest else f"{count} scans"
+
+
+def _there(found: Found | None) -> str:
+    if found is None:
+        return "no"
+    return "yes" if found.whole else "a part"
