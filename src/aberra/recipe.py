@@ -10,6 +10,7 @@ from aberra.errors import ModelFileError
 
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
+LATER = {"quantiles", "map_threshold", "pattern"}  # fields that the first recipes did not have
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Recipe:
         Columns that did not train, and why.
     id_column, label_column : str, optional
     preparation : dict
-        Keywords of `Preparation`, for volumes; `size` and `channels`, for images.
+        Keywords of `Preparation`, for volumes; those of `ImageShape`, for images.
     choices : list of [str, str]
         What was chosen, and why: one pair a line of the summary.
     doubts : list of Doubt
@@ -62,6 +63,13 @@ class Recipe:
     metrics : dict
         What labels measured, where there were any; never used to train.
     seconds : float
+    quantiles : list of float
+        Training scores at 1001 even quantiles, which percentiles refer to where the model itself
+        keeps no training scores; empty for volumes.
+    map_threshold : float, optional
+        Height of a localiser's map above which a pixel or voxel is flagged.
+    pattern : str
+        What the names of scans looked like, for volumes.
     """
 
     kind: Source
@@ -76,6 +84,9 @@ class Recipe:
     doubts: list[Doubt] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
+    quantiles: list[float] = field(default_factory=list)
+    map_threshold: float | None = None
+    pattern: str = "*"
 
     def notes(self) -> dict[str, Any]:
         """Return what `aberra.save` keeps beside the model."""
@@ -88,7 +99,8 @@ class Recipe:
         if held is None:
             return None
         known = {f.name for f in fields(cls)}
-        if not isinstance(held, dict) or set(held) != known or held["kind"] not in SOURCES:
+        whole = isinstance(held, dict) and known - LATER <= set(held) <= known
+        if not whole or held["kind"] not in SOURCES:
             raise ModelFileError("The recipe in the model file is not one that Aberra wrote.")
         try:
             doubts = [_doubt(d) for d in held["doubts"]]

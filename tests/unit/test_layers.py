@@ -32,6 +32,7 @@ LAYERS = {
     "plots": 4,
     "model_file": 4,
     "recipe": 4,
+    "scoring": 4,
     "demo": 5,
     "reproduce": 5,
     "report": 5,

@@ -128,6 +128,16 @@ class TableFile:
             else:
                 yield from self._csv_chunks(columns, kinds, size, start)
 
+    def id_type(self, column: str) -> pa.DataType:
+        """Return the type of identifiers in results: numbers only where the file has numbers."""
+        if self._is_parquet:
+            whole = pa.types.is_integer(pq.read_schema(self.path).field(column).type)
+        else:
+            whole = (
+                self._is_array and self._array_frame([column], slice(1))[column].dtype.kind == "i"
+            )
+        return pa.int64() if whole else pa.string()
+
     def fingerprint(self) -> str:
         """Return a digest that changes with the file: size, time of change, and both ends."""
         state = self.path.stat()

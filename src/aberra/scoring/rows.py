@@ -1,0 +1,178 @@
+"""What a model says about some rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from aberra.errors import DataError
+
+Reasons = Literal["none", "flagged", "all"]
+Scores = NDArray[np.float64]
+
+TEXT = pa.string()
+N_REASONS = 3
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class RowScorer:
+    """A model, and how its answers become columns.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted on a table.
+    columns : list of str
+        The columns that it takes, in its order.
+    id_column : str, optional
+        The column that names the rows; without it they are numbered from 0.
+    id_type : pyarrow type, default=string
+        Of the identifiers in the result.
+    reference : ndarray, optional
+        Scores of the training rows, sorted, which percentiles refer to.
+    reasons : {"none", "flagged", "all"}
+        Which rows get reasons. A row's reasons cost three scorings a column.
+    """
+
+    model: Any
+    columns: list[str]
+    id_column: str | None = None
+    id_type: pa.DataType = TEXT
+    reference: Scores | None = None
+    reasons: Reasons = "flagged"
+
+    @property
+    def wanted(self) -> list[str]:
+        """The columns to read."""
+        named = self.id_column is not None and self.id_column not in self.columns
+        return [*self.columns, *([str(self.id_column)] if named else [])]
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """What each column holds: "number", "text", "time" or "duration"."""
+        reader = getattr(self.model, "reader_", None)
+        kinds = ["number"] * len(self.columns) if reader is None else reader.kinds
+        held = dict(zip(self.columns, kinds, strict=True))
+        if self.id_column is not None:
+            held.setdefault(self.id_column, "text")
+        return held
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Names and types of the result."""
+        name, kind = ("row", pa.int64()) if self.id_column is None else ("id", self.id_type)
+        reasons = [(f"reason_{k + 1}", pa.string()) for k in range(N_REASONS)]
+        numbers = [("score", pa.float64()), ("percentile", pa.float64()), ("flag", pa.bool_())]
+        return pa.schema([(name, kind), *numbers, *reasons])
+
+    def __call__(self, frame: pd.DataFrame, start: int) -> pa.Table:
+        """Return score, percentile, flag and reasons of rows that begin at `start`."""
+        rows = self._rows(frame)
+        scores = self.model.anomaly_score(rows)
+        flags = scores > self.model.threshold_
+        ids: Any = np.arange(start, start + len(frame))
+        if self.id_column is not None:
+            ids = frame[self.id_column].tolist()
+            if pa.types.is_string(self.id_type):
+                ids = [None if pd.isna(value) else str(value) for value in ids]
+        columns = [ids, scores, self._percentiles(scores), flags]
+        schema = self.schema
+        return pa.table(
+            [
+                pa.array(values, field.type, from_pandas=True)
+                for values, field in zip(
+                    [*columns, *self._reasons(frame, rows, flags)], schema, strict=True
+                )
+            ],
+            schema=schema,
+        )
+
+    def _rows(self, frame: pd.DataFrame) -> Any:
+        """Return the rows as the model saw them when it was fitted: with names or without."""
+        rows = frame[self.columns]
+        return rows if hasattr(self.model, "feature_names_in_") else rows.to_numpy()
+
+    def _percentiles(self, scores: Scores) -> Scores:
+        if self.reference is None:
+            return np.full(len(scores), np.nan)
+        return percentiles(scores, self.reference)
+
+    def _reasons(
+        self, frame: pd.DataFrame, rows: Any, flags: NDArray[np.bool_]
+    ) -> list[NDArray[np.object_]]:
+        found = np.full((N_REASONS, len(frame)), None, dtype=object)
+        which = np.flatnonzero(flags | (self.reasons == "all"))
+        if self.reasons != "none" and len(which):
+            some = rows.iloc[which] if isinstance(rows, pd.DataFrame) else rows[which]
+            top = top_columns(np.asarray(self.model.explain(some)), self.columns)
+            found[:, which] = top
+        return list(found)
+
+
+def percentiles(scores: Scores, reference: Scores) -> Scores:
+    """Return the share of sorted reference scores, in percent, that each score reaches."""
+    return 100.0 * np.searchsorted(reference, scores, side="right") / len(reference)
+
+
+def top_columns(shares: NDArray[np.float64], columns: Sequence[str]) -> NDArray[np.object_]:
+    """Return the columns of largest share, (3, n), None where a share is 0 or columns are few."""
+    order = np.argsort(-shares, axis=1, kind="stable")[:, :N_REASONS]
+    names = np.asarray(columns, dtype=object)[order]
+    names[np.take_along_axis(shares, order, axis=1) <= 0] = None
+    found = np.full((N_REASONS, len(shares)), None, dtype=object)
+    found[: names.shape[1]] = names.T
+    return found
+
+
+def matched_columns(
+    model: Any, given: Sequence[str], id_column: str | None
+) -> tuple[list[str], list[str]]:
+    """Return the columns that the model takes, and those of the file that it does not.
+
+    Parameters
+    ----------
+    model : estimator
+    given : sequence of str
+        Columns of the file.
+    id_column : str, optional
+
+    Raises
+    ------
+    DataError
+        If a column that the model was fitted on is not there.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        columns = [name for name in given if name != id_column]
+        if len(columns) != model.n_features_in_:
+            raise DataError(
+                f"The model was fitted on {model.n_features_in_} columns without names, but the "
+                f"file has {len(columns)}. Leave out what it was not fitted on."
+            )
+        return columns, []
+    columns = [str(name) for name in names]
+    missing = [name for name in columns if name not in set(given)]
+    if missing:
+        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
+        raise DataError(
+            f"The file lacks columns that the model was fitted on: {missing[:SHOWN]}{more}. Add "
+            "or rename them, or fit a model without them."
+        )
+    return columns, [name for name in given if name not in set(columns)]
+
+
+def reference_scores(model: Any, quantiles: Sequence[float]) -> Scores | None:
+    """Return the sorted scores of the training rows, or quantiles of them, as far as is known."""
+    history, only = getattr(model, "history_", None), getattr(model, "round_", None)
+    if history:
+        return np.sort(history[history.kept].scores)
+    if only is not None:
+        return np.sort(only.scores)
+    return np.asarray(quantiles, np.float64) if len(quantiles) else None

@@ -1,0 +1,74 @@
+"""Volumes in, maps and segmentations out, one scan at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from aberra.data.mri.prepare import Preparation
+from aberra.errors import DataError
+from aberra.localise.volumes import ScanRecord, score_scan
+from aberra.progress import advance
+from aberra.scoring.folder import Line, ResultFolder
+
+COLUMNS = ("scan", "map", "segmentation", "score", "millilitres", "error")
+
+
+def score_scans(
+    model: Any,
+    scans: Sequence[Path],
+    root: Path,
+    results: ResultFolder,
+    preparation: Preparation,
+    threshold: float,
+) -> Iterator[Line]:
+    """Score scans that have no result yet, and yield the line of each.
+
+    A scan that cannot be used gets a line that says why, and the others go on.
+
+    Parameters
+    ----------
+    model : localiser
+    scans : sequence of Path
+        Files or DICOM folders below `root`.
+    root : Path
+        Their folder; the results lie in folders of the same names.
+    results : ResultFolder
+    preparation : Preparation
+        The one that the model was trained with.
+    threshold : float
+        Height of the map above which a voxel is flagged.
+
+    Yields
+    ------
+    line : mapping
+        The columns of `scores.csv`.
+    """
+    names = [path.relative_to(root).as_posix() for path in scans]
+    waiting = [(path, name) for path, name in zip(scans, names, strict=True)]
+    waiting = [(path, name) for path, name in waiting if not results.is_done(name)]
+    for k, (path, name) in enumerate(waiting):
+        place = results.folder / Path(name).parent
+        try:
+            record = score_scan(model, path, place, preparation, mask="auto", threshold=threshold)
+        except DataError as error:
+            record = ScanRecord(path, error=str(error))
+        line = _line(record, name, results.folder)
+        results.add(line)
+        results.write(names)
+        advance("scans", (k + 1) / len(waiting), name)
+        yield line
+
+
+def _line(record: ScanRecord, name: str, folder: Path) -> Line:
+    if record.map_path is None or record.segmentation_path is None:
+        return {**dict.fromkeys(COLUMNS, ""), "scan": name, "error": record.error or ""}
+    return {
+        "scan": name,
+        "map": record.map_path.relative_to(folder).as_posix(),
+        "segmentation": record.segmentation_path.relative_to(folder).as_posix(),
+        "score": repr(record.score),
+        "millilitres": f"{record.millilitres:.3f}",
+        "error": "",
+    }

@@ -1,0 +1,97 @@
+"""A whole file of rows, scored chunk by chunk."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from aberra.data.sources.table_file import TableFile
+from aberra.errors import DataError
+from aberra.progress import advance
+from aberra.scoring.parts import Parts, check_output
+from aberra.scoring.rows import RowScorer
+
+CHUNK_ROWS = 1 << 16
+N_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class TableSummary:
+    """What came out of scoring a file.
+
+    Parameters
+    ----------
+    n_rows, n_flagged : int
+    n_resumed : int
+        Rows that an earlier, interrupted run had finished.
+    oddest : list of dict
+        The rows of highest score, highest first.
+    """
+
+    n_rows: int
+    n_flagged: int
+    n_resumed: int
+    oddest: list[dict[str, Any]]
+
+
+def score_table(
+    scorer: RowScorer, table: TableFile, output: Path, model_digest: str, rows: int = CHUNK_ROWS
+) -> TableSummary:
+    """Score a file of any length with memory for one chunk; rows keep their order.
+
+    Every finished chunk is kept in `OUTPUT.parts` until the end, so the same call, made again
+    after an interruption, goes on from there and writes the same bytes.
+
+    Parameters
+    ----------
+    scorer : RowScorer
+    table : TableFile
+    output : Path
+        A `.parquet` or `.csv` file.
+    model_digest : str
+        What tells the model from others.
+    rows : int
+        Rows a chunk.
+
+    Returns
+    -------
+    summary : TableSummary
+    """
+    check_output(output)
+    settings = (model_digest, table.fingerprint(), scorer.wanted, scorer.reasons, rows)
+    mark = sha256(repr((*settings, str(scorer.schema))).encode()).hexdigest()
+    parts = Parts(output, mark)
+    done = parts.begin()
+    for index, chunk in enumerate(
+        table.chunks(scorer.wanted, scorer.kinds, rows, start=done * rows), start=done
+    ):
+        try:
+            parts.add(index, scorer(chunk.frame, chunk.start))
+        except DataError as error:
+            last = chunk.start + len(chunk.frame) - 1
+            raise DataError(f"Rows {chunk.start} to {last} of {table.path}: {error}") from error
+        advance("rows", min(chunk.done, 0.999), f"{chunk.start + len(chunk.frame):,} rows")
+    summary = _summary(parts, done * rows)
+    if not summary.n_rows:
+        raise DataError(f"{table.path} has no rows.")
+    parts.join(scorer.schema)
+    advance("rows", 1.0)
+    return summary
+
+
+def _summary(parts: Parts, n_resumed: int) -> TableSummary:
+    n_rows = n_flagged = 0
+    oddest: list[tuple[float, int, dict[str, Any]]] = []
+    for piece in parts.pieces():
+        scores = piece.column("score").to_numpy()
+        for k in scores.argsort()[-N_SHOWN:]:
+            line = piece.slice(int(k), 1).to_pylist()[0]
+            entry = (float(scores[k]), -(n_rows + int(k)), line)
+            (heapq.heappush if len(oddest) < N_SHOWN else heapq.heappushpop)(oddest, entry)
+        n_flagged += int(piece.column("flag").to_numpy(zero_copy_only=False).sum())
+        n_rows += len(piece)
+    lines = [line for *_, line in sorted(oddest, reverse=True, key=lambda e: e[:2])]
+    return TableSummary(n_rows, n_flagged, min(n_resumed, n_rows), lines)
