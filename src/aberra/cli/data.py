@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from aberra.cli.shell import begin, command, shell
 
@@ -51,7 +50,7 @@ def list_sets(
         begin(replace(shell(), json=True))
     folder = folder_of(data_dir).absolute()
     found = {name: find(name, folder) for name in DATA_SETS}
-    shell().say(_table(found))
+    shell().say(_lines(found))
     shell().say(f"The data folder is {folder}")
     sets = [_facts(known, found[name]) for name, known in DATA_SETS.items()]
     shell().result({"data_dir": folder, "sets": sets})
@@ -154,21 +153,23 @@ def _facts(known: DataSet, found: Found | None) -> dict[str, Any]:
     }
 
 
-def _table(found: dict[str, Found | None]) -> Table:
+def _lines(found: dict[str, Found | None]) -> str:
+    """Return one line a set, so that what is printed can be searched line by line."""
     from aberra.data.catalogue import DATA_SETS
 
-    table = Table(box=None, padding=(0, 2, 0, 0))
-    table.add_column("name", no_wrap=True)
-    table.add_column("what", ratio=1)
-    table.add_column("size", no_wrap=True, justify="right")
-    table.add_column("MB", no_wrap=True, justify="right")
-    for column in ("there", "check", "licence"):
-        table.add_column(column, no_wrap=True)
+    rows = [("name", "size", "MB", "there", "check", "licence", "what")]
     for name, known in DATA_SETS.items():
         megabytes = "" if known.size is None else f"{known.size / 1e6:.0f}"
-        cells = (name, known.what, _extent(known), megabytes, _there(found[name]), known.checked)
-        table.add_row(*cells, known.licence)
-    return table
+        state = (_there(found[name]), known.checked, known.licence, known.what)
+        rows.append((name, _extent(known), megabytes, *state))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = "<>><<<<"
+    return "\n".join(
+        "  ".join(
+            f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    )
 
 
 def _extent(known: DataSet) -> str:

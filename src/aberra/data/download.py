@@ -289,13 +289,23 @@ def _attempt(address: str, file: RemoteFile, part: Path, patience: Patience) -> 
                 _receive(response, out, start, total, file)
     except urllib.error.HTTPError as error:
         error.close()
-        if error.code == 416:  # what is here does not fit what is there
-            _discard(part)
-            raise _BrokenOffError("the server has no such range") from None
-        kind = _BrokenOffError if error.code in PASSING else _RefusedError
-        raise kind(f"the server answers {error.code} {error.reason}") from None
+        if not _complete(error, offset):
+            raise _answer(error, part) from None
     except (urllib.error.URLError, http.client.HTTPException, OSError) as error:
         raise _network_error(error) from None
+
+
+def _complete(error: urllib.error.HTTPError, offset: int) -> bool:
+    """Tell whether nothing was sent because all of it is here."""
+    return error.code == 416 and error.headers.get("Content-Range", "") == f"bytes */{offset}"
+
+
+def _answer(error: urllib.error.HTTPError, part: Path) -> Exception:
+    if error.code == 416:  # what is here does not fit what is there
+        _discard(part)
+        return _BrokenOffError("the server has no such range")
+    kind = _BrokenOffError if error.code in PASSING else _RefusedError
+    return kind(f"the server answers {error.code} {error.reason}")
 
 
 def _network_error(error: Exception) -> Exception:
