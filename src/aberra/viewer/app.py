@@ -17,7 +17,6 @@ from aberra.viewer.catalogue import Catalogue, Item
 from aberra.viewer.guard import REPORT_POLICY
 from aberra.viewer.held import Held
 from aberra.viewer.marks import Mark, Marks
-from aberra.viewer.models import model_page
 from aberra.viewer.series import series_as_nifti
 from aberra.viewer.tables import Query as Rows
 from aberra.viewer.tables import ScoreTable
@@ -87,6 +86,8 @@ class Shelf:
         return ScoreTable(self.held(self.item(number, "table").file))
 
     def _model(self, number: int) -> dict[str, Any]:
+        from aberra.viewer.models import model_page  # brings torch, which nothing else here needs
+
         return model_page(self.held(self.item(number, "model").file).real())
 
 

@@ -1,0 +1,230 @@
+// The page of the scans: a list by score, the chosen scan, and the reviewer's marks.
+
+import { Marks, PAGE, SIGNS, alarm, el, json, make, number, onKeys, showPages } from "/static/common.js"
+import { VolumeView, hasWebGL } from "/static/volume.js"
+
+const NO_BUNDLE =
+  "NiiVue, which draws volumes, is not installed. Install npm, run make install and start again. The list and your marks work without it."
+const NO_WEBGL = "This browser cannot draw volumes because WebGL 2 is off. The list and your marks work."
+
+const list = el("list")
+const state = { scans: [], lines: [], at: -1, threshold: null }
+const view = new VolumeView(el("canvas"), showPlace)
+const marks = new Marks(showMarks)
+let drawing = null // why volumes are not drawn, or null
+
+function line(scan, k, top) {
+  const value = make("span", { class: "value" }, scan.error ? "failed" : number(scan.score))
+  if (scan.score !== null) {
+    const bar = make("span", { class: "bar" })
+    bar.style.setProperty("--share", `${Math.max(0, (100 * scan.score) / top)}%`)
+    value.append(bar)
+  }
+  const title = make("span", { class: "title", title: scan.name }, shortName(scan.name))
+  const sign = make("span", { class: "sign", "aria-hidden": "true" })
+  return make("li", { role: "option", id: `scan-${k}`, "aria-selected": "false" }, sign, title, value)
+}
+
+const shortName = (name) => name.replace(/\.nii(\.gz)?$/, "")
+
+function label(k) {
+  const scan = state.scans[k]
+  const mark = SIGNS[marks.held[scan.name]]
+  const score = scan.error ? "failed" : scan.score === null ? "no score" : `score ${number(scan.score)}`
+  return [shortName(scan.name), score, mark].filter(Boolean).join(", ")
+}
+
+function showMarks() {
+  let reviewed = 0
+  state.scans.forEach((scan, k) => {
+    const mark = marks.held[scan.name] ?? ""
+    reviewed += mark ? 1 : 0
+    const item = state.lines[k]
+    if (item.dataset.mark !== mark) {
+      item.dataset.mark = mark
+      item.firstChild.className = `sign ${mark}`
+    }
+    item.setAttribute("aria-label", label(k))
+  })
+  el("progress").textContent = state.scans.length ? `${reviewed} of ${state.scans.length} reviewed` : ""
+  const now = marks.held[state.scans[state.at]?.name] ?? ""
+  for (const button of document.querySelectorAll(".marks [aria-pressed]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.mark === now))
+  }
+}
+
+function filter() {
+  const text = el("find").value.trim().toLowerCase()
+  const wanted = el("marked").value
+  let shown = 0
+  state.scans.forEach((scan, k) => {
+    const mark = marks.held[scan.name] ?? "none"
+    const fits = scan.name.toLowerCase().includes(text) && (!wanted || wanted === mark)
+    state.lines[k].hidden = !fits
+    shown += fits ? 1 : 0
+  })
+  el("none").hidden = shown > 0
+}
+
+function step(by) {
+  let k = state.at + by
+  while (k >= 0 && k < state.scans.length && state.lines[k].hidden) k += by
+  if (k >= 0 && k < state.scans.length) choose(k)
+}
+
+function choose(k) {
+  state.lines[state.at]?.setAttribute("aria-selected", "false")
+  state.at = k
+  const [item, scan] = [state.lines[k], state.scans[k]]
+  item.setAttribute("aria-selected", "true")
+  item.scrollIntoView({ block: "nearest" })
+  list.setAttribute("aria-activedescendant", item.id)
+  history.replaceState(null, "", `#${k}`)
+  el("name").textContent = shortName(scan.name)
+  el("name").title = scan.name
+  const score = scan.score === null ? "No score" : `Score ${number(scan.score)}`
+  const size = scan.millilitres === null ? "" : `${number(scan.millilitres, 3)} ml segmented`
+  el("facts").textContent = [`${k + 1} of ${state.scans.length}`, score, size].filter(Boolean).join("  ·  ")
+  showMarks()
+  clearTimeout(choose.timer)
+  choose.timer = setTimeout(() => draw(scan), 40) // keys held down pass many scans
+}
+
+function notice(text) {
+  el("notice").textContent = text
+  el("notice").hidden = !text
+}
+
+function why(scan) {
+  if (scan.error) return `This scan could not be scored: ${scan.error}`
+  if (scan.scan === null && scan.map === null) return "The files of this scan are not in this folder. Start with --scans FOLDER."
+  return drawing
+}
+
+async function draw(scan) {
+  el("place").textContent = ""
+  for (const id of ["opacity", "threshold", "peak"]) el(id).disabled = scan.map === null
+  el("mask").disabled = scan.mask === null
+  const missing = drawing ?? (scan.scan === null && scan.map === null ? why(scan) : null)
+  if (missing) {
+    view.clear()
+    return notice(scan.error ? why(scan) : missing)
+  }
+  const slow = setTimeout(() => notice("Loading"), 300)
+  try {
+    const shown = await view.show(scan, { opacity: Number(el("opacity").value), mask: el("mask").checked })
+    if (!shown) return
+    showThreshold()
+    view.setPlanes(Number(el("planes").value))
+    notice(scan.error ? why(scan) : scan.scan === null ? "Only the map is here. Start with --scans FOLDER to see the scan." : "")
+    const next = state.scans[state.at + 1]
+    if (next) view.prefetch(next)
+    el("canvas").dataset.shown = scan.name
+  } catch (error) {
+    view.clear()
+    notice(`${scan.name} cannot be shown: ${error.message}`)
+  } finally {
+    clearTimeout(slow)
+    if (el("notice").textContent === "Loading") notice("")
+  }
+}
+
+function showThreshold() {
+  const slider = el("threshold")
+  const top = view.largest || 1
+  slider.max = top
+  slider.step = top / 200
+  slider.value = state.threshold ?? view.suggestedThreshold()
+  el("threshold-value").textContent = number(Number(slider.value), 3)
+  view.setThreshold(Number(slider.value))
+}
+
+function showPlace(mm, values) {
+  const [x, y, z] = mm.map((v) => v.toFixed(1).replace("-", "−").padStart(6))
+  const shown = ["scan", "map"].filter((name) => values[name] !== undefined)
+  const text = shown.map((name) => `   ${name} ${number(values[name], 3)}`).join("")
+  el("place").textContent = `x ${x}  y ${y}  z ${z} mm${text}`
+}
+
+function mark(value) {
+  if (state.at >= 0) marks.set(state.at, value || null)
+}
+
+function inPicture(x, y, z) {
+  return (event) => (event.target.id === "canvas" ? view.move(x, y, z) : false)
+}
+
+function arrow(by, x, y, z) {
+  return (event) => {
+    if (event.target.id === "canvas") return view.move(x, y, z)
+    return event.target === list || event.target === document.body ? step(by) : false
+  }
+}
+
+onKeys({
+  j: () => step(1),
+  k: () => step(-1),
+  a: () => mark("accept"),
+  r: () => mark("reject"),
+  u: () => mark(""),
+  m: () => el("mask").disabled || el("mask").click(),
+  g: () => el("peak").disabled || el("peak").click(),
+  "/": () => el("find").focus(),
+  ArrowDown: arrow(1, 0, -1, 0),
+  ArrowUp: arrow(-1, 0, 1, 0),
+  ArrowLeft: inPicture(-1, 0, 0),
+  ArrowRight: inPicture(1, 0, 0),
+  PageUp: inPicture(0, 0, 1),
+  PageDown: inPicture(0, 0, -1),
+  Home: (event) => (event.target === list ? choose(0) : false),
+  End: (event) => (event.target === list ? choose(state.scans.length - 1) : false),
+})
+list.addEventListener("click", (event) => {
+  const item = event.target.closest("li")
+  if (item) choose(state.lines.indexOf(item))
+})
+for (const button of document.querySelectorAll(".marks button")) {
+  button.addEventListener("click", () => mark(button.dataset.mark))
+}
+el("find").addEventListener("input", filter)
+el("marked").addEventListener("change", filter)
+el("opacity").addEventListener("input", (event) => {
+  el("opacity-value").textContent = `${Math.round(100 * event.target.value)} %`
+  view.setOpacity(Number(event.target.value))
+})
+el("threshold").addEventListener("input", (event) => {
+  state.threshold = Number(event.target.value)
+  el("threshold-value").textContent = number(state.threshold, 3)
+  view.setThreshold(state.threshold)
+})
+el("mask").addEventListener("change", (event) => view.setMask(event.target.checked))
+el("peak").addEventListener("click", () => view.goToPeak())
+el("planes").addEventListener("change", (event) => view.setPlanes(Number(event.target.value)))
+
+async function startDrawing(bundle) {
+  if (!bundle) return NO_BUNDLE
+  if (!hasWebGL()) return NO_WEBGL
+  await view.start()
+  return null
+}
+
+async function start() {
+  const [, { scans, remarks, bundle }] = await Promise.all([
+    showPages(),
+    json(`/api/${PAGE}/scans`),
+    marks.refresh(),
+  ])
+  const top = Math.max(...scans.map((scan) => scan.score ?? 0), 1e-12)
+  state.scans = scans
+  state.lines = scans.map((scan, k) => line(scan, k, top))
+  list.replaceChildren(...state.lines)
+  showMarks()
+  if (remarks.length) alarm(remarks.length === 1 ? remarks[0] : `${remarks[0]} (and ${remarks.length - 1} more)`)
+  list.focus({ preventScroll: true })
+  await new Promise((done) => requestAnimationFrame(() => setTimeout(done))) // the list paints first
+  drawing = await startDrawing(bundle)
+  const wanted = Number(location.hash.slice(1))
+  choose(Number.isInteger(wanted) && wanted < scans.length ? wanted : 0)
+}
+
+start().catch(alarm)
