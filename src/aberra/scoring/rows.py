@@ -168,11 +168,16 @@ def matched_columns(
     return columns, [name for name in given if name not in set(columns)]
 
 
-def reference_scores(model: Any, quantiles: Sequence[float]) -> Scores | None:
-    """Return the sorted scores of the training rows, or quantiles of them, as far as is known."""
+def training_scores(model: Any) -> Scores | None:
+    """Return the scores of all training samples, where the model keeps them."""
     history, only = getattr(model, "history_", None), getattr(model, "round_", None)
     if history:
-        return np.sort(history[history.kept].scores)
-    if only is not None:
-        return np.sort(only.scores)
-    return np.asarray(quantiles, np.float64) if len(quantiles) else None
+        return np.asarray(history[history.kept].scores)
+    return None if only is None else np.asarray(only.scores)
+
+
+def reference_scores(model: Any, quantiles: Sequence[float]) -> Scores | None:
+    """Return the sorted scores of the training samples, or quantiles of them, if any are known."""
+    held = training_scores(model)
+    known = np.asarray(quantiles, np.float64) if held is None else np.sort(held)
+    return known if len(known) else None
