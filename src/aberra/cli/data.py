@@ -74,7 +74,8 @@ def where(
     found = find(name, folder)
     if found is None:
         raise DataError(f"{name} is not in {folder}. {what_to_do(name, folder)}")
-    shell().say(str(found.path))
+    if not shell().json:  # the path is the result: --quiet does not silence it
+        typer.echo(found.path)
     shell().result({"name": name, "path": found.path, "whole": found.whole})
 
 

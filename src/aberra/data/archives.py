@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from aberra.data.lock import only_one
 from aberra.errors import DataError
 from aberra.progress import advance
 
@@ -47,25 +48,33 @@ def unpack(archive: Path, data_folder: Path, recipe: Unpacking) -> Path:
     target = data_folder / recipe.folder
     if target.exists():
         return target
-    temporary = target.with_name(f".unpacking-{target.name}")
     try:
-        shutil.rmtree(temporary, ignore_errors=True)  # of a run that was killed
-        temporary.mkdir(parents=True)
-        with tarfile.open(archive) as tar:
-            _unpack(tar, archive, temporary, recipe)
-        os.rename(temporary, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with only_one(target):
+            if not target.exists():
+                _unpack(archive, target, recipe)
     except (tarfile.TarError, EOFError, zlib.error) as error:
         raise DataError(f"{archive} is damaged ({error}). Delete it and get it again.") from error
     except OSError as error:
         raise DataError(
             f"{archive} cannot be unpacked to {target}: {error.strerror or error}."
         ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
     return target
 
 
-def _unpack(tar: tarfile.TarFile, archive: Path, folder: Path, recipe: Unpacking) -> None:
+def _unpack(archive: Path, target: Path, recipe: Unpacking) -> None:
+    temporary = target.with_name(f".unpacking-{target.name}")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a run that was killed
+    try:
+        temporary.mkdir()
+        with tarfile.open(archive) as tar:
+            _copy_members(tar, archive, temporary, recipe)
+        os.rename(temporary, target)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _copy_members(tar: tarfile.TarFile, archive: Path, folder: Path, recipe: Unpacking) -> None:
     length = archive.stat().st_size
     taken = 0
     for member, name in wanted_members(tar, archive, recipe):

@@ -12,18 +12,18 @@ import http.client
 import os
 import shutil
 import socket
-import sys
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from aberra import __version__
+from aberra.data.lock import only_one
 from aberra.errors import DataError
 from aberra.files import put_in_place, write_atomically
 from aberra.progress import advance
@@ -131,7 +131,7 @@ def fetch(
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _only_one(target.with_name(f".lock-{target.name}")):
+        with only_one(target):
             if target.exists():
                 check_file(target, file)
             else:
@@ -463,52 +463,3 @@ def _open(address: str, headers: dict[str, str], timeout: float) -> http.client.
     response = opener.open(urllib.request.Request(address, headers=headers), timeout=timeout)
     assert isinstance(response, http.client.HTTPResponse)
     return response
-
-
-@contextmanager
-def _only_one(path: Path) -> Iterator[None]:
-    """Hold a lock that the system gives back even when the process is killed."""
-    while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            while not _locked(handle):
-                advance(path.name.removeprefix(".lock-"), 0.0, "another process is fetching it")
-                time.sleep(0.1)
-            if not _still_there(handle, path):
-                continue  # whoever held the lock has taken the file away: begin again
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # some systems keep a name while the file is open
-                    path.unlink()
-            return
-        finally:
-            os.close(handle)
-
-
-def _still_there(handle: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _locked(handle: int) -> bool:
-        try:
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-    import fcntl
-
-    def _locked(handle: int) -> bool:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True

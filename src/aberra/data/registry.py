@@ -82,6 +82,8 @@ def find(name: str, folder: str | Path | None = None) -> Found | None:
 def get(name: str, folder: str | Path | None = None, patience: Patience | None = None) -> Found:
     """Return where a set lies, after downloading what is missing of the whole set.
 
+    Public originals that are there already are compared with their checksums.
+
     Parameters
     ----------
     name : str
@@ -99,16 +101,16 @@ def get(name: str, folder: str | Path | None = None, patience: Patience | None =
         It cannot be had; the message holds the address and the place where it belongs.
     """
     known, root = entry(name), data_dir(folder)
-    found = find(name, root)
-    if found is not None and found.whole:
-        return found
+    found, original = find(name, root), root / known.original
+    if found is not None and found.whole and (known.unpacking or found.path != original):
+        return found  # prepared by hand, or unpacked: nothing to compare it with
     if not known.files:
         raise DataError(f"{name} is not there. {what_to_do(name, root)}")
     for file in known.files:
         fetch(file, root, patience, accept=_acceptance(known))
     if known.unpacking is not None:
         unpack(root / known.files[0].path, root, known.unpacking)
-    return Found(root / known.original)
+    return Found(original)
 
 
 def what_to_do(name: str, folder: str | Path | None = None) -> str:
