@@ -41,8 +41,6 @@ def root(
 app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
 app.command("score")(score.score)
-app.command("fit")(fit.fit)
-app.command("score")(score.score)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(data.app, name="data")
 app.command("view")(view.view)
