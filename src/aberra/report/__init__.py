@@ -1,0 +1,91 @@
+"""One page about a model and what it found: HTML that holds its own pictures and charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from aberra.errors import DataError
+from aberra.recipe import Recipe
+from aberra.report.compose import compose
+from aberra.report.contents import Findings
+from aberra.report.findings import Images, Table, of_images, of_table
+from aberra.report.page import render
+
+TOP = 25
+
+
+def html(
+    model: Any,
+    data: Any = None,
+    *,
+    recipe: Recipe | None = None,
+    title: str = "Anomaly report",
+    top: int = TOP,
+) -> str:
+    """Return a page about a fitted model and, with `data`, about what it finds in them.
+
+    Parameters
+    ----------
+    model : estimator
+        Any fitted detector, ensemble or localiser of Aberra.
+    data : DataFrame, ndarray, Table, Images or Scans, optional
+        Rows (the index names them), images of shape (n, channels, height, width), or one of the
+        report's own kinds, which carry names and can be larger than memory. Where these are the
+        training data, the page says why training samples lost trust.
+    recipe : Recipe, optional
+        What `aberra fit` noted.
+    title : str
+    top : int
+        Anomalies to list.
+
+    Returns
+    -------
+    page : str
+        The same bytes for the same input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from aberra import IADC, OCSVM
+    >>> from aberra.report import html
+    >>> X = np.random.default_rng(0).normal(size=(60, 3))
+    >>> page = html(IADC(OCSVM(), max_rounds=2, random_state=0).fit(X), X)
+    >>> page.startswith("<!doctype html>")
+    True
+    """
+    findings = None if data is None else _findings(model, recipe, as_data(data), top)
+    return render(compose(model, recipe, findings, title))
+
+
+def as_data(data: Any) -> Any:
+    """Return a data frame or an array as one of the report's kinds of data."""
+    if isinstance(data, pd.DataFrame):
+        return Table([(data, [str(name) for name in data.index])])
+    if not isinstance(data, np.ndarray):
+        return data
+    if data.ndim == 4:
+        return Images(data, [f"image {k}" for k in range(len(data))])
+    if data.ndim != 2:
+        raise DataError(
+            f"An array of shape {data.shape} is neither rows nor images. Give (n, columns) or "
+            "(n, channels, height, width)."
+        )
+    frame = pd.DataFrame(data, columns=[f"column {j}" for j in range(data.shape[1])])
+    return Table([(frame, [f"row {k}" for k in range(len(data))])])
+
+
+def _findings(model: Any, recipe: Recipe | None, data: Any, top: int) -> Findings:
+    if isinstance(data, Table):
+        if model.image_shape_ is not None:
+            raise DataError("The model was trained on images, not on rows. Give images.")
+        return of_table(model, recipe, data, top)
+    if model.image_shape_ is None:
+        raise DataError("The model was trained on rows, not on images. Give a table.")
+    if isinstance(data, Images):
+        return of_images(model, data, top)
+    from aberra.report.scans import of_scans
+
+    return of_scans(model, data, top)

@@ -1,0 +1,46 @@
+"""From a report's values to one HTML file that needs no network and runs no foreign code."""
+
+from __future__ import annotations
+
+import base64
+from hashlib import sha256
+from importlib.resources import files
+
+from aberra.extras import need
+from aberra.report.contents import Report
+from aberra.report.words import count, number, percent, score
+
+
+def render(report: Report) -> str:
+    """Return the page: one string, the same for the same report."""
+    jinja = need("jinja2", "report", "A report")
+    environment = jinja.Environment(
+        autoescape=True,
+        undefined=jinja.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=jinja.FunctionLoader(_part),
+    )
+    environment.filters.update(number=number, percent=percent, score=score)
+    environment.globals.update(count=count)
+    style, script = _part("page.css"), _part("page.js")
+    page: str = environment.get_template("page.html.j2").render(
+        report=report, style=style, script=script, policy=_policy(style, script)
+    )
+    return page
+
+
+def _part(name: str) -> str:
+    return files("aberra.report").joinpath(name).read_text("utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Allow this style, this script and pictures inside the page; nothing else."""
+    return (
+        f"default-src 'none'; img-src data:; style-src {_digest(style)}; "
+        f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"

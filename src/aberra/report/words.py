@@ -1,0 +1,55 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import math
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number with so many digits that count; whole ones in full.
+
+    Examples
+    --------
+    >>> number(1234.5678), number(0.25), number(12345678), number(0.0000123), number(-3.0)
+    ('1,235', '0.25', '12,345,678', '1.23e-05', '-3')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if value == 0 or abs(value) >= 1000:
+        return f"{value:,.0f}" if abs(value) < 1e12 else f"{value:.2e}"
+    return f"{value:.2e}" if abs(value) < 1e-3 else f"{value:.{digits}g}"
+
+
+def score(value: float) -> str:
+    """Return a score with four digits, zeros at the end kept, so that columns line up.
+
+    Examples
+    --------
+    >>> score(2.7), score(12.3456), score(1234.5), score(0.000012)
+    ('2.700', '12.35', '1,234', '1.20e-05')
+    """
+    return f"{value:#.4g}" if 1e-3 <= abs(value) < 1000 else number(value)
+
+
+def percent(share: float) -> str:
+    """Return a share as a percentage with one decimal.
+
+    Examples
+    --------
+    >>> percent(0.1234), percent(0), percent(0.0001), percent(1)
+    ('12.3 %', '0 %', 'under 0.1 %', '100 %')
+    """
+    if 0 < share < 0.001:
+        return "under 0.1 %"
+    return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
+
+
+def count(n: int, thing: str) -> str:
+    """Return a number of things.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{n:,} {thing}" + ("" if n == 1 else "s")
