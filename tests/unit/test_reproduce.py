@@ -1,0 +1,204 @@
+"""Reproduction: cells are what one fit gives, survive, and become the papers' tables."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from aberra import IADC, OCSVM, AutoEncoder
+from aberra.reproduce import odds, unseen
+from aberra.reproduce.experiments import EXPERIMENTS
+from aberra.reproduce.page import page
+from aberra.reproduce.profiles import profiles
+from aberra.reproduce.seeds import run_seeds
+from aberra.reproduce.store import Store, append_line, key_of, read_lines
+from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown, targets
+
+SMOKE = profiles()["smoke"]
+
+
+@pytest.fixture(scope="module")
+def rows():
+    X = np.random.default_rng(0).normal(size=(80, 4))
+    X[:8] += 4
+    return X
+
+
+@pytest.mark.filterwarnings("ignore:The ranking had not settled")
+@pytest.mark.parametrize(
+    "detector", [OCSVM(), AutoEncoder(epochs=3, batch_size=32)], ids=["ocsvm", "autoencoder"]
+)
+def test_seeds_run_together_are_those_of_one_fit_each(detector, rows):
+    model = IADC(detector, n_members=3, max_rounds=4)
+    trials = run_seeds(model, rows, [3, 7])
+    for trial in trials:
+        alone = IADC(detector, n_members=3, max_rounds=4, random_state=trial.seed)
+        alone.fit(rows)
+        assert len(alone.history_) == len(trial.history)
+        for ours, theirs in zip(trial.history, alone.history_, strict=True):
+            np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-6)
+        single = type(detector)(**{**detector.get_params(), "random_state": trial.seed}).fit(rows)
+        np.testing.assert_allclose(trial.single, single.anomaly_score(rows), rtol=1e-6)
+
+
+def test_rounds_go_on_until_every_ratio_has_settled(rows):
+    model = IADC(OCSVM(), n_members=2, max_rounds=12)
+    (short,) = run_seeds(model, rows, [0], ratios=(0.5,))
+    (long,) = run_seeds(model, rows, [0], ratios=(0.5, 0.1, 0.05))
+    assert len(long.history) >= len(short.history)
+    assert long.history.replay(0.5) == short.history.kept
+    (all_rounds,) = run_seeds(model, rows, [0], rounds_at_least=12)
+    assert len(all_rounds.history) == 12
+
+
+def test_unseen_rows_are_scored_by_the_members_of_each_round(rows):
+    (trial,) = run_seeds(IADC(OCSVM(), n_members=2, max_rounds=3), rows, [0], unseen=rows)
+    np.testing.assert_array_equal(trial.single_unseen, trial.single)
+    for new, line in zip(trial.unseen, trial.history, strict=True):
+        np.testing.assert_allclose(new, line.scores)
+
+
+def test_keys_tell_every_setting_apart():
+    setting = odds.settings_for(SMOKE, "AE", "cardio", True)[0]
+    assert key_of(setting) == key_of(dict(reversed(setting.items())))
+    for name in setting:
+        assert key_of({**setting, name: "other"}) != key_of(setting)
+    deeper = {**setting, "params": {**setting["params"], "epochs": 99}}
+    assert key_of(deeper) != key_of(setting)
+
+
+def test_a_line_that_was_cut_short_costs_only_itself(tmp_path):
+    path = tmp_path / "cells.jsonl"
+    append_line(path, {"key": "a"})
+    with path.open("a") as file:
+        file.write('{"key": "b", "val')
+    append_line(path, {"key": "c"})
+    assert [line["key"] for line in read_lines(path)] == ["a", "c"]
+
+
+def test_many_processes_write_whole_lines(tmp_path):
+    code = (
+        "import sys; from pathlib import Path; from aberra.reproduce.store import append_line\n"
+        "for k in range(200): append_line(Path(sys.argv[1]), {'who': sys.argv[2], 'x': 'y' * 3000})"
+    )
+    path = tmp_path / "cells.jsonl"
+    running = [subprocess.Popen([sys.executable, "-c", code, path, str(k)]) for k in range(3)]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    assert len(list(read_lines(path))) == 600
+
+
+def test_a_claim_keeps_others_out_and_ends_with_its_process(tmp_path):
+    code = (
+        "import sys, time; from pathlib import Path; from aberra.reproduce.store import Store\n"
+        "with Store(Path(sys.argv[1])).claim('job') as mine:\n"
+        "    print(mine, flush=True); time.sleep(60)"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert other.stdout.readline().strip() == "True"
+    store = Store(tmp_path)
+    with store.claim("job") as mine:
+        assert not mine
+    other.kill()
+    other.wait()
+    other.stdout.close()
+    with store.claim("job") as mine:
+        assert mine
+
+
+def test_arrays_are_kept_beside_the_numbers(tmp_path):
+    store, setting = Store(tmp_path), {"seed": 0}
+    store.add("odds", setting, {"auroc": 1.0}, {"ADC": np.arange(3.0)})
+    record = store.read("odds")[key_of(setting)]
+    assert record["setting"] == setting
+    assert record["torch"]
+    np.testing.assert_array_equal(store.arrays("odds", record["key"])["ADC"], [0, 1, 2])
+    assert store.arrays("odds", "nothing") is None
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "paper", "paper_std", "less", "verdict"),
+    [
+        (90.0, 0.5, 88.0, 1.0, False, "ahead"),
+        (90.0, 2.5, 88.0, 1.0, False, "level"),
+        (90.0, 0.5, 88.0, 2.0, False, "level"),
+        (86.0, 0.5, 88.0, 1.0, False, "behind"),
+        (86.0, 0.5, 88.0, 1.0, True, "ahead"),
+        (86.0, 0.5, None, None, False, "paper had none"),
+        (None, None, 88.0, 1.0, False, "not run"),
+    ],
+)
+def test_verdicts(mean, std, paper, paper_std, less, verdict):
+    row = Row("t", "AE", "ADC", "cardio", mean, std, 5, paper, paper_std, less_is_better=less)
+    assert row.verdict == verdict
+
+
+def test_every_cell_of_the_papers_has_a_row(tmp_path):
+    store, found = Store(tmp_path), {}
+    for name, experiment in EXPERIMENTS.items():
+        if experiment.rows:
+            for row in experiment.rows(store, SMOKE):
+                found[name, row.detector, row.variant, row.case] = row
+    tables = {
+        "odds_adc_auc": "odds-adc",
+        "odds_iadc_auc": "odds-iadc",
+        "odds_score_std": "odds-spread",
+        "mnist_unseen_auc": "mnist-unseen",
+        "cifar10_unseen_auc": "cifar10-unseen",
+    }
+    cells = [(table, cell) for file, table in tables.items() for cell in targets(file)]
+    for table, cell in cells:
+        row = found[table, cell.detector, cell.variant, cell.case]
+        assert (row.paper_mean, row.paper_std, row.mean) == (cell.mean, cell.std, None)
+    assert len(cells) == 423 - 9 * 5  # the MRI table's rows are lines of five metrics
+
+
+def test_tables_in_three_languages():
+    rows = [
+        Row("t", "AE", "ADC", "a_1", 90.04, 0.5, 5, 88.0, 1.0),
+        Row("t", "AE", "ADC", "b&2", 80.0, 0.0, 1),
+        Row("t", "AE", "IADC", "a_1"),
+    ]
+    assert as_markdown(rows).splitlines()[2] == "| AE | ADC | 90.0 ± 0.5 (88.0) | 80.0 |"
+    assert r"b\&2" in as_latex(rows)
+    assert r"90.0 $\pm$ 0.5 (88.0) & 80.0 \\" in as_latex(rows)
+    lines = as_csv(rows).splitlines()
+    assert lines[1] == "t,AE,ADC,a_1,90.04,0.5,5,88,1,2.04,ahead,0,0"
+    html = page({"t": ("<b>", rows, 1)}, {"f": ("x", b"<svg/>")})
+    assert "&lt;b&gt;" in html
+    assert "<b>" not in html
+
+
+def test_contamination_is_the_share_of_the_whole(tmp_path):
+    images = fake_digits(tmp_path)
+    for ratio in (0.2, 0.0):
+        setting = {"images": "mnist", "class": 1, "contamination": ratio, "normal": 16, "test": 3}
+        scene = unseen.scenario({**setting, "seed": 0}, tmp_path)
+        assert scene.dirty.mean() == ratio
+        assert (~scene.dirty).sum() == 16
+        assert len(scene.test) == 30
+        assert scene.odd.sum() == 27
+        # Training images are even numbers of grey, test images odd: none has crossed over.
+        assert (np.round(scene.train * 255) % 2 == 0).all()
+        assert (np.round(scene.test * 255) % 2 == 1).all()
+    assert images
+
+
+def fake_digits(folder):
+    rng = np.random.default_rng(0)
+    (folder / "images").mkdir()
+    held = {}
+    for part, odd in (("train", 0), ("test", 1)):
+        held[f"x_{part}"] = (rng.integers(0, 120, (200, 28, 28)) * 2 + odd).astype(np.uint8)
+        held[f"y_{part}"] = np.repeat(np.arange(10), 20).astype(np.uint8)
+    np.savez(folder / "images" / "mnist.npz", **held)
+    return held
+
+
+def test_profiles_say_what_they_reduce():
+    assert profiles()["paper"].seeds == 10
+    assert profiles()["paper"].epochs == profiles()["small"].epochs == 1.0
+    assert profiles()["small"].with_seeds(7).few_seeds == 7
+    assert json.dumps(odds.settings_for(profiles()["paper"], "DAGPR", "shuttle", False))
