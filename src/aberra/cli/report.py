@@ -21,6 +21,10 @@ def report(
         "report.html"
     ),
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    pattern: Annotated[
+        str | None,
+        typer.Option(help='Which names in a folder are scans, such as "*_t1w.nii.gz".'),
+    ] = None,
     top: Annotated[int, typer.Option(min=1, max=1000, help="Anomalies to list.")] = 25,
 ) -> None:
     """Write one HTML file: what was trained, what lost trust and why, what stands out in DATA.
@@ -30,13 +34,14 @@ def report(
 
     Example: aberra report model.aberra patients.csv -o report.html
     """
+    from aberra.cli.report_data import data_at
     from aberra.extras import need
 
     need("jinja2", "report", "A report")
     from aberra.model_file import load, load_notes
     from aberra.recipe import Recipe
     from aberra.report import html
-    from aberra.report.reading import data_at
+    from aberra.report.subject import Subject
     from aberra.report.writing import check_place, write
 
     speaker = shell()
@@ -44,7 +49,7 @@ def report(
     recipe = Recipe.of(load_notes(model))
     fitted = load(model)
     with speaker.progress():
-        found = None if data is None else data_at(data, fitted, recipe)
+        found = None if data is None else data_at(data, Subject(fitted, recipe), pattern)
         page = html(fitted, found, recipe=recipe, title=title or f"Report on {model.name}", top=top)
     size = write(output, page)
     speaker.say(f"Report: {output} ({size / 1e6:.1f} MB, opens in any browser)")

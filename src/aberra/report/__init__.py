@@ -13,6 +13,7 @@ from aberra.report.compose import compose
 from aberra.report.contents import Findings
 from aberra.report.findings import Images, Table, of_images, of_table
 from aberra.report.page import render
+from aberra.report.subject import Subject
 
 TOP = 25
 
@@ -56,8 +57,9 @@ def html(
     >>> page.startswith("<!doctype html>")
     True
     """
-    findings = None if data is None else _findings(model, recipe, as_data(data), top)
-    return render(compose(model, recipe, findings, title))
+    subject = Subject(model, recipe)
+    findings = None if data is None else _findings(subject, as_data(data), top)
+    return render(compose(subject, findings, title))
 
 
 def as_data(data: Any) -> Any:
@@ -67,7 +69,7 @@ def as_data(data: Any) -> Any:
     if not isinstance(data, np.ndarray):
         return data
     if data.ndim == 4:
-        return Images(data, [f"image {k}" for k in range(len(data))])
+        return Images([f"image {k}" for k in range(len(data))], lambda some: data[list(some)])
     if data.ndim != 2:
         raise DataError(
             f"An array of shape {data.shape} is neither rows nor images. Give (n, columns) or "
@@ -77,15 +79,15 @@ def as_data(data: Any) -> Any:
     return Table([(frame, [f"row {k}" for k in range(len(data))])])
 
 
-def _findings(model: Any, recipe: Recipe | None, data: Any, top: int) -> Findings:
+def _findings(subject: Subject, data: Any, top: int) -> Findings:
     if isinstance(data, Table):
-        if model.image_shape_ is not None:
+        if subject.sees_images:
             raise DataError("The model was trained on images, not on rows. Give images.")
-        return of_table(model, recipe, data, top)
-    if model.image_shape_ is None:
+        return of_table(subject, data, top)
+    if not subject.sees_images:
         raise DataError("The model was trained on rows, not on images. Give a table.")
     if isinstance(data, Images):
-        return of_images(model, data, top)
+        return of_images(subject, data, top)
     from aberra.report.scans import of_scans
 
-    return of_scans(model, data, top)
+    return of_scans(subject, data, top)

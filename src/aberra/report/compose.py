@@ -2,57 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from aberra.recipe import Recipe
 from aberra.report.charts import histogram
 from aberra.report.contents import LOST_TRUST, Fact, Findings, Histogram, Report
 from aberra.report.pictures import data_uri, heat_table
-from aberra.report.training import describe, n_samples, name_of, thing_of, training_scores
+from aberra.report.subject import Subject
+from aberra.report.training import describe
 from aberra.report.trust import doubts_of, rounds_of
 from aberra.report.words import count, number, percent
-from aberra.robust.iadc import IADC
 
 
-def compose(model: Any, recipe: Recipe | None, findings: Findings | None, title: str) -> Report:
+def compose(subject: Subject, findings: Findings | None, title: str) -> Report:
     """Return all that the page shows; `findings` are None where there are no data."""
-    thing = thing_of(model, recipe)
-    doubts, note = doubts_of(model, recipe, findings)
+    doubts, note = doubts_of(subject, findings)
     shown = findings is not None and findings.heat_top > 0
     return Report(
         title,
-        _summary(model, recipe, findings),
-        _figures(model, recipe, findings),
+        _summary(subject, findings),
+        _figures(subject, findings),
         findings,
-        _histogram(model, findings, thing),
+        _histogram(subject, findings),
         doubts,
         note,
-        rounds_of(model, thing),
-        describe(model, recipe),
+        rounds_of(subject),
+        describe(subject),
         data_uri(np.broadcast_to(heat_table()[None], (8, 256, 3))) if shown else "",
     )
 
 
-def _n_lost(model: Any) -> int | None:
-    return int((model.weights_ < LOST_TRUST).sum()) if isinstance(model, IADC) else None
+def _n_lost(subject: Subject) -> int | None:
+    return int((subject.model.weights_ < LOST_TRUST).sum()) if subject.learns_trust else None
 
 
-def _summary(model: Any, recipe: Recipe | None, findings: Findings | None) -> list[str]:
-    """Say the outcome in two or three sentences."""
-    n, thing, lost = n_samples(model, recipe), thing_of(model, recipe), _n_lost(model)
-    sentences = [
-        f"{name_of(model)} was trained" + ("." if n is None else f" on {count(n, thing)}.")
-    ]
-    if hasattr(model, "contamination_"):
+def _summary(subject: Subject, findings: Findings | None) -> list[str]:
+    """Say the outcome in a few sentences."""
+    n, thing, lost = subject.n_samples, subject.thing, _n_lost(subject)
+    sentences = [f"{subject.name} was trained" + ("." if n is None else f" on {count(n, thing)}.")]
+    if subject.contamination is not None:
         sentences.append(
-            f"By its own estimate {percent(model.contamination_)} of them do not belong; "
-            "no label was used."
+            f"By its own estimate {percent(subject.contamination)} of the training data do not "
+            "belong; no label was used."
         )
     if lost:
         sentences.append(
-            f"{lost:,} of them lost trust: they count less than half as much as a typical {thing}."
+            f"{count(lost, thing)} lost trust and count less than half as much as a typical one."
         )
     if findings is not None and not findings.trained_on:
         sentences.append(_found(findings))
@@ -67,17 +61,17 @@ def _found(findings: Findings) -> str:
     return f"Of {n} in {findings.name}, {findings.n_flagged:,} lie above the threshold."
 
 
-def _figures(model: Any, recipe: Recipe | None, findings: Findings | None) -> list[Fact]:
+def _figures(subject: Subject, findings: Findings | None) -> list[Fact]:
     """Return the few numbers that stand out on top."""
-    n, thing, lost = n_samples(model, recipe), thing_of(model, recipe), _n_lost(model)
+    n, lost = subject.n_samples, _n_lost(subject)
     figures = []
     if n is not None:
-        figures.append(Fact(f"training {thing}s", f"{n:,}"))
+        figures.append(Fact(f"training {subject.thing}s", f"{n:,}"))
+    if subject.contamination is not None:
+        share = percent(subject.contamination)
+        figures.append(Fact("estimated contamination", share, "of the training data"))
     if lost is not None:
         figures.append(Fact("lost trust", f"{lost:,}", f"trust below {LOST_TRUST}"))
-    if hasattr(model, "contamination_"):
-        share = percent(model.contamination_)
-        figures.append(Fact("estimated contamination", share, "of the training data"))
     if findings is not None and not findings.trained_on:
         figures.append(Fact(f"{findings.thing}s examined", f"{len(findings.scores):,}"))
         if findings.n_flagged is not None:
@@ -86,27 +80,26 @@ def _figures(model: Any, recipe: Recipe | None, findings: Findings | None) -> li
     return figures
 
 
-def _histogram(model: Any, findings: Findings | None, thing: str) -> Histogram | None:
+def _histogram(subject: Subject, findings: Findings | None) -> Histogram | None:
     """Return the chart of the scores; what is known decides which."""
-    known = training_scores(model)
-    if findings is None and known is None:
-        return None
-    threshold = model.threshold_ if hasattr(model, "threshold_rule_") else None
+    known, thing = subject.reference, subject.thing
     if findings is None or findings.trained_on:
-        assert known is not None
+        if known is None:
+            return None
         scores, compared, things = known, None, f"training {thing}s"
     else:
-        scores, compared, things = findings.scores, known, f"{findings.thing}s"
-        if findings.thing == "scan":
-            compared = None  # a scan's score is not one of a slice
+        # A scan's score is not one of a slice, so there is nothing to compare it with.
+        comparable = findings.thing != "scan"
+        scores, compared = findings.scores, known if comparable else None
+        things = f"{findings.thing}s"
+    threshold = None if things == "scans" else subject.threshold
     sentences = []
     if threshold is not None:
-        above = int((scores > threshold).sum())
+        share = percent(float((scores > threshold).mean()))
         sentences.append(
-            f"{above:,} of {len(scores):,} {things} ({percent(above / len(scores))}) lie above the "
-            f"threshold {number(threshold)}; their bars are hatched."
+            f"{share} of the {things} lie above the threshold {number(threshold)}; their bars are "
+            "hatched."
         )
     if compared is not None:
-        sentences.append(f"The outline shows the {len(compared):,} training {thing}s.")
-    chart = histogram(scores, threshold, compared, things)
-    return Histogram(chart, sentences, compared is not None)
+        sentences.append(f"The outline shows the training {thing}s.")
+    return Histogram(histogram(scores, threshold, compared, things), sentences)

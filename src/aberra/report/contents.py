@@ -82,6 +82,7 @@ class Findings:
     pictures: list[Picture] = field(default_factory=list)
     scans: list[Scan] = field(default_factory=list)
     heat_top: float = 0.0
+    failures: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,6 @@ class Histogram:
 
     chart: str
     sentences: list[str]
-    compared: bool
 
 
 @dataclass(frozen=True)

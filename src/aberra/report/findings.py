@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from aberra.errors import DataError
-from aberra.recipe import Recipe
+from aberra.progress import advance
 from aberra.report.contents import Findings, Picture, Reason, Sample
 from aberra.report.pictures import data_uri, grey, heat
-from aberra.report.training import column_names, training_scores
+from aberra.report.subject import Subject
 from aberra.report.words import number, percent
-from aberra.robust.iadc import IADC
+from aberra.scoring.rows import matched_columns
 
 LEAST_SHARE = 0.05  # of the score, for a column to count as a reason
 N_REASONS = 3
 N_PICTURES = 24
-BATCH = 256
+AT_A_TIME = 64
 
 
 @dataclass(frozen=True)
@@ -34,46 +34,65 @@ class Table:
 
 @dataclass(frozen=True)
 class Images:
-    """Images to report on, (n, channels, height, width), and their names."""
+    """Images to report on: their names, and how to read some of them by position.
 
-    images: NDArray[Any]
+    `read` returns an array of shape (n, channels, height, width).
+    """
+
     names: Sequence[str]
+    read: Callable[[Sequence[int]], NDArray[Any]]
     name: str = "data"
 
 
 # Tables
 
 
-def of_table(model: Any, recipe: Recipe | None, table: Table, top: int) -> Findings:
+def of_table(subject: Subject, table: Table, top: int) -> Findings:
     """Score a table chunk by chunk; keep its oddest rows and say why they are odd."""
-    wanted = column_names(model, recipe)
     scores: list[NDArray[np.float64]] = []
     best = _Best(top)
     for frame, names in table.chunks:
-        rows = chosen(frame, wanted, model.n_features_in_)
-        found = np.asarray(model.anomaly_score(_as_fitted(model, rows)))
+        rows = chosen(frame, subject.model)
+        found = np.asarray(subject.model.anomaly_score(_as_fitted(subject.model, rows)))
         scores.append(found)
         best.add(rows, names, found)
-    if not scores or best.rows is None:
+    if best.rows is None:
         raise DataError(f"{table.name} holds no rows. Give a table with at least one.")
     every = np.concatenate(scores)
-    reasons = reasons_of(model, best.rows)
-    trained_on = is_training_data(model, every)
-    samples = [
+    reasons = reasons_of(subject.model, best.rows)
+    samples = ranked(subject, every, best.positions, best.names, reasons)
+    flagged = subject.flags(every)
+    return Findings(
+        table.name,
+        "row",
+        every,
+        None if flagged is None else int(flagged.sum()),
+        samples,
+        subject.are_training_scores(every),
+    )
+
+
+def ranked(
+    subject: Subject,
+    scores: NDArray[np.float64],
+    positions: NDArray[np.int64],
+    names: Sequence[str],
+    reasons: Sequence[tuple[Reason, ...]] | None = None,
+) -> list[Sample]:
+    """Return the samples at some positions as the lines of a table."""
+    flagged, trained_on = subject.flags(scores), subject.are_training_scores(scores)
+    weights = subject.model.weights_ if trained_on and subject.learns_trust else None
+    return [
         Sample(
             k + 1,
-            name,
-            float(score),
-            bool(score > model.threshold_),
-            float(model.weights_[position]) if trained_on and isinstance(model, IADC) else None,
-            why,
+            names[k],
+            float(scores[i]),
+            None if flagged is None else bool(flagged[i]),
+            None if weights is None else float(weights[i]),
+            () if reasons is None else reasons[k],
         )
-        for k, (position, name, score, why) in enumerate(
-            zip(best.positions, best.names, best.scores, reasons, strict=True)
-        )
+        for k, i in enumerate(positions)
     ]
-    flagged = int((every > model.threshold_).sum())
-    return Findings(table.name, "row", every, flagged, samples, trained_on)
 
 
 class _Best:
@@ -101,40 +120,16 @@ class _Best:
         self.seen += len(rows)
 
 
-def chosen(frame: pd.DataFrame, wanted: Sequence[str] | None, n_columns: int) -> pd.DataFrame:
+def chosen(frame: pd.DataFrame, model: Any) -> pd.DataFrame:
     """Return the columns that the model knows, in its order."""
-    if wanted is None:
-        if frame.shape[1] != n_columns:
-            raise DataError(
-                f"The model was trained on {n_columns} columns without names, but the data have "
-                f"{frame.shape[1]}. Give a table with the same columns."
-            )
-        return frame
     named = frame.set_axis([str(name) for name in frame.columns], axis=1)
-    check_columns(list(named.columns), wanted, "The table")
-    return named[list(wanted)]
-
-
-def check_columns(present: Sequence[str], wanted: Sequence[str], where: str) -> None:
-    """Raise an error that names the columns that are not there."""
-    missing = [name for name in wanted if name not in set(present)]
-    if missing:
-        more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-        raise DataError(
-            f"{where} lacks columns that the model was trained on: "
-            f"{', '.join(map(repr, missing[:5]))}{more}. Give a table with all of them."
-        )
+    columns, _ = matched_columns(model, list(named.columns), None)
+    return named[columns]
 
 
 def _as_fitted(model: Any, rows: pd.DataFrame) -> Any:
     """Return rows with names for a model that was fitted with names, else without."""
     return rows if hasattr(model, "feature_names_in_") else rows.to_numpy()
-
-
-def is_training_data(model: Any, scores: NDArray[np.float64]) -> bool:
-    """Say whether the scores are those of the training samples, in their order."""
-    known = training_scores(model)
-    return known is not None and known.shape == scores.shape and bool(np.allclose(known, scores))
 
 
 def reasons_of(model: Any, rows: pd.DataFrame) -> list[tuple[Reason, ...]]:
@@ -184,63 +179,59 @@ def _usual(quartiles: NDArray[np.float64], kind: str) -> str:
 # Images
 
 
-def of_images(model: Any, data: Images, top: int) -> Findings:
-    """Score images; show the oddest as they are, restored, and as a map."""
-    images = np.asarray(data.images)
-    parts = [np.asarray(model.anomaly_score(batch)) for batch in batches(images)]
-    scores = np.concatenate(parts)
-    trained_on = is_training_data(model, scores)
-    has_threshold = hasattr(model, "threshold_rule_")
-    flagged = scores > model.threshold_ if has_threshold else None
+def of_images(subject: Subject, data: Images, top: int) -> Findings:
+    """Score images a few at a time; show the oddest as they are, restored, and as a map."""
+    n = len(data.names)
+    if not n:
+        raise DataError(f"{data.name} holds no images. Give at least one.")
+    scores = np.empty(n)
+    for start in range(0, n, AT_A_TIME):
+        some = range(start, min(n, start + AT_A_TIME))
+        scores[start : some.stop] = subject.model.anomaly_score(data.read(some))
+        advance("scoring images", some.stop / n)
     order = np.argsort(-scores, kind="stable")[:top]
-    samples = [
-        Sample(
-            k + 1,
-            str(data.names[i]),
-            float(scores[i]),
-            None if flagged is None else bool(flagged[i]),
-            float(model.weights_[i]) if trained_on and isinstance(model, IADC) else None,
-        )
-        for k, i in enumerate(order)
-    ]
-    shown = samples[:N_PICTURES]
-    pictures, heat_top = gallery(model, images[order[: len(shown)]], shown)
-    n_flagged = None if flagged is None else int(flagged.sum())
+    samples = ranked(subject, scores, order, [data.names[i] for i in order])
+    flagged = subject.flags(scores)
+    shown = order[:N_PICTURES]
+    pictures, heat_top = gallery(subject, data.read(shown.tolist()), samples)
     return Findings(
-        data.name, "image", scores, n_flagged, samples, trained_on, pictures, heat_top=heat_top
+        data.name,
+        "image",
+        scores,
+        None if flagged is None else int(flagged.sum()),
+        samples,
+        subject.are_training_scores(scores),
+        pictures,
+        heat_top=heat_top,
     )
 
 
-def batches(images: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    """Yield the images in parts that fit into memory."""
-    for start in range(0, len(images), BATCH):
-        yield images[start : start + BATCH]
-
-
 def gallery(
-    model: Any, images: NDArray[Any], samples: Sequence[Sample]
+    subject: Subject, images: NDArray[Any], samples: Sequence[Sample]
 ) -> tuple[list[Picture], float]:
-    """Return pictures of the samples, and the map value that is shown lightest."""
+    """Return pictures of the images, and the map value that is shown lightest."""
     low, high = (float(q) for q in np.quantile(images, (0.001, 0.999)))
-    inputs = [data_uri(grey(image, low, high)) for image in images]
+    pictures = [
+        Picture(sample.name, sample.score, sample.flagged, "", data_uri(grey(image, low, high)))
+        for sample, image in zip(samples, images, strict=False)
+    ]
+    model = subject.model
     if not hasattr(model, "anomaly_map"):
-        return [
-            Picture(s.name, s.score, s.flagged, "", uri)
-            for s, uri in zip(samples, inputs, strict=True)
-        ], 0.0
+        return pictures, 0.0
     maps, restored = model.anomaly_map(images), model.reconstruct(images)
     top = float(np.quantile(maps, 0.999))
-    pixels = None if hasattr(model, "threshold_rule_") else maps > model.threshold_
-    notes = [""] * len(maps) if pixels is None else [f"{percent(p.mean())} flagged" for p in pixels]
     return [
-        Picture(
-            s.name,
-            s.score,
-            s.flagged,
-            note,
-            uri,
-            data_uri(grey(healthy, low, high)),
-            data_uri(heat(m, top)),
+        replace(
+            picture,
+            note=_flagged_part(anomaly_map, subject.map_threshold),
+            restored=data_uri(grey(healthy, low, high)),
+            heat=data_uri(heat(anomaly_map, top)),
         )
-        for s, note, uri, healthy, m in zip(samples, notes, inputs, restored, maps, strict=True)
+        for picture, healthy, anomaly_map in zip(pictures, restored, maps, strict=True)
     ], top
+
+
+def _flagged_part(anomaly_map: NDArray[np.float32], threshold: float | None) -> str:
+    if threshold is None:
+        return ""
+    return f"{percent(float((anomaly_map > threshold).mean()))} of the pixels flagged"

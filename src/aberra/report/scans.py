@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +13,11 @@ from aberra.data.mri.grid import resample
 from aberra.data.mri.prepare import Preparation
 from aberra.data.mri.volume import Volume, inverse, reorient
 from aberra.errors import DataError
-from aberra.localise.base import TOP_SHARE
 from aberra.localise.volumes import ScoredVolume, score_volume
+from aberra.progress import advance
 from aberra.report.contents import Findings, Sample, Scan
 from aberra.report.pictures import data_uri
+from aberra.report.subject import Subject
 
 N_SCANS = 8
 SIDE = 96  # voxels of the longest side
@@ -26,9 +26,10 @@ PICTURE_BYTES = 11_000_000  # of all scans together: the page stays below 15 MB
 
 @dataclass(frozen=True)
 class Scans:
-    """Scans to report on, one at a time, and what they are called."""
+    """Scans to report on: their names, how to read one by position, and how it is cut."""
 
-    scans: Iterable[tuple[Volume, str]]
+    names: Sequence[str]
+    read: Callable[[int], Volume]
     preparation: Preparation
     name: str = "data"
 
@@ -47,31 +48,34 @@ class _Small:
     origin: tuple[float, float, float]
 
 
-def of_scans(model: Any, data: Scans, top: int) -> Findings:
+def of_scans(subject: Subject, data: Scans, top: int) -> Findings:
     """Score scans one by one, memory holding one at full size and the oddest ones reduced."""
-    if not hasattr(model, "anomaly_map"):
+    if not hasattr(subject.model, "anomaly_map"):
         raise DataError(
-            f"{type(model).__name__} gives scores, no maps, so scans cannot be shown. Train a "
-            "localiser, such as ADDM."
+            f"{subject.name} gives scores, no maps, so scans cannot be shown. Train a localiser, "
+            "such as ADDM."
         )
-    # An ensemble has a threshold for images, none for pixels: it flags no voxel.
-    threshold = float("inf") if hasattr(model, "threshold_rule_") else None
-    names, scores = [], []
+    names, scores, failures = [], [], []
     best: list[tuple[float, int, _Small]] = []
-    for k, (scan, name) in enumerate(data.scans):
-        scored = score_volume(model, scan, data.preparation, threshold=threshold)
-        score = scan_score(scored)
+    for k, name in enumerate(data.names):
+        try:
+            scored = _scored(subject, data.read(k), data.preparation)
+        except DataError as error:
+            failures.append((name, str(error)))
+            continue
         names.append(name)
-        scores.append(score)
-        heapq.heappush(best, (score, -k, _small(scored, name, score)))
+        scores.append(scored.score)
+        heapq.heappush(best, (scored.score, -k, _small(scored, name)))
         if len(best) > N_SCANS:
             heapq.heappop(best)
+        advance("scoring scans", (k + 1) / len(data.names), name)
     if not scores:
-        raise DataError(f"{data.name} holds no scan. Give a folder with at least one.")
+        why = failures[0][1] if failures else "The folder is empty."
+        raise DataError(f"No scan of {data.name} can be used. {why}")
     order = np.argsort(-np.array(scores), kind="stable")[:top]
     samples = [Sample(rank + 1, names[k], scores[k]) for rank, k in enumerate(order)]
-    shown = [small for _, _, small in sorted(best, key=lambda entry: (-entry[0], -entry[1]))]
-    heat_top = max(float(np.quantile(small.heat[small.heat > 0], 0.999)) for small in shown)
+    shown = [small for *_, small in sorted(best, key=lambda entry: entry[:2], reverse=True)]
+    heat_top = max(float(np.quantile(small.heat, 0.9995)) for small in shown)
     return Findings(
         data.name,
         "scan",
@@ -80,17 +84,17 @@ def of_scans(model: Any, data: Scans, top: int) -> Findings:
         samples,
         scans=_within_budget(shown, heat_top),
         heat_top=heat_top,
+        failures=failures,
     )
 
 
-def scan_score(scored: ScoredVolume) -> float:
-    """Return the mean over the oddest voxels that were looked at, the rule of images."""
-    seen = scored.anomaly_map[scored.scored]
-    k = max(1, round(TOP_SHARE * len(seen)))
-    return float(np.partition(seen, len(seen) - k)[-k:].mean(dtype=np.float64))
+def _scored(subject: Subject, scan: Volume, preparation: Preparation) -> ScoredVolume:
+    # An ensemble from Python has a threshold for images, none for pixels: it flags no voxel.
+    threshold = np.inf if subject.map_threshold is None else subject.map_threshold
+    return score_volume(subject.model, scan, preparation, "auto", threshold)
 
 
-def _small(scored: ScoredVolume, name: str, score: float) -> _Small:
+def _small(scored: ScoredVolume, name: str) -> _Small:
     """Turn to right, front, top and reduce to cubes that fit the page."""
     upright = reorient(scored.scan, "RAS")
     extent = np.array(upright.array.shape) * upright.spacing
@@ -109,7 +113,7 @@ def _small(scored: ScoredVolume, name: str, score: float) -> _Small:
     flags = f"{scored.millilitres:.1f} ml flagged" if scored.segmentation.any() else ""
     note = "; ".join(part for part in (scored.description, flags) if part)
     origin = (float(x), float(y), float(z))
-    return _Small(name, score, note, scan, heat, flagged > 0.5, spacing, origin)
+    return _Small(name, scored.score, note, scan, heat, flagged > 0.5, spacing, origin)
 
 
 def _within_budget(shown: list[_Small], heat_top: float) -> list[Scan]:

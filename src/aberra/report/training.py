@@ -5,13 +5,11 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from aberra.recipe import Recipe
 from aberra.report.contents import Fact, Training
-from aberra.report.words import count, number, percent
-from aberra.robust.iadc import IADC, Ensemble, default_detector
+from aberra.report.subject import Subject
+from aberra.report.words import count, number
+from aberra.robust.iadc import IADC, Ensemble
 
 RULES = {
     "knee": "at the knee of the sorted training scores, where they begin to rise steeply",
@@ -60,83 +58,46 @@ PLAIN = {
     "and what differs is odd.",
     "IntensityThreshold": "Pixels are compared with the median of the healthy images; no network.",
 }
-THINGS = {"table": "row", "images": "image", "volumes": "slice"}
 
 
-def thing_of(model: Any, recipe: Recipe | None) -> str:
-    """Return what one training sample is called."""
-    if recipe is not None:
-        return THINGS[recipe.kind]
-    return "row" if model.image_shape_ is None else "image"
-
-
-def name_of(model: Any) -> str:
-    """Return the model in a few words, such as "IADC around DeepSVDD"."""
-    if not isinstance(model, Ensemble):
-        return type(model).__name__
-    return f"{type(model).__name__} around {type(_inner(model)).__name__}"
-
-
-def training_scores(model: Any) -> NDArray[np.float64] | None:
-    """Return the scores of the training samples, where the model keeps them."""
-    if isinstance(model, IADC):
-        return model.history_[model.history_.kept].scores
-    last = getattr(model, "round_", None)
-    return None if last is None else last.scores
-
-
-def n_samples(model: Any, recipe: Recipe | None) -> int | None:
-    """Return how many samples trained, where anything tells."""
-    scores = training_scores(model)
-    if scores is not None:
-        return len(scores)
-    return None if recipe is None else recipe.n_samples
-
-
-def describe(model: Any, recipe: Recipe | None) -> Training:
+def describe(subject: Subject) -> Training:
     """Return what is to be said about the training."""
+    recipe = subject.recipe
     return Training(
-        name_of(model),
-        _sentences(model),
-        _facts(model, recipe),
+        subject.name,
+        _sentences(subject),
+        _facts(subject),
         [] if recipe is None else list(recipe.choices),
         [] if recipe is None else sorted(recipe.dropped.items()),
         [] if recipe is None else [(k, number(v)) for k, v in sorted(recipe.metrics.items())],
-        _changed_settings(model),
+        _changed_settings(subject.model),
     )
 
 
-def _sentences(model: Any) -> list[str]:
-    """Return what the classes say about themselves, and where the threshold comes from."""
-    parts = [(type(model).__name__, model)]
-    if isinstance(model, Ensemble):
-        inner = _inner(model)
-        parts.append((type(inner).__name__, inner))
-    sentences = [f"{name}. {_in_words(part)}" for name, part in parts]
-    return [*sentences, threshold_sentence(model)]
-
-
-def threshold_sentence(model: Any) -> str:
-    """Say where the threshold lies and how it was found."""
-    value = number(model.threshold_)
-    if not hasattr(model, "threshold_rule_"):
-        rate = percent(model.false_alarm_rate)
-        return (
-            f"Pixels of the map above {value} are flagged. On images held out from training, "
-            f"{rate} of the pixels lie above it."
+def _sentences(subject: Subject) -> list[str]:
+    """Say what the model does, and where the thresholds come from."""
+    parts = [subject.model]
+    if subject.detector is not subject.model:
+        parts.append(subject.detector)
+    sentences = [f"{type(part).__name__}. {_in_words(part)}" for part in parts]
+    if subject.threshold is not None:
+        rule = RULES.get(subject.rule, f"by the rule {subject.rule}")
+        sentences.append(
+            f"The threshold {number(subject.threshold)} was placed {rule}. No label was used."
         )
-    rule = RULES.get(model.threshold_rule_, f"by the rule {model.threshold_rule_}")
-    return f"The threshold {value} was placed {rule}. No label was used."
+    if hasattr(subject.model, "anomaly_map") and subject.map_threshold is not None:
+        sentences.append(
+            f"Where the map exceeds {number(subject.map_threshold)}, a pixel is flagged."
+        )
+    return sentences
 
 
-def _facts(model: Any, recipe: Recipe | None) -> list[Fact]:
-    facts = []
-    if recipe is not None:
-        facts.append(Fact("Training data", recipe.data))
-    n = n_samples(model, recipe)
-    if n is not None:
-        facts.append(Fact("Training samples", count(n, thing_of(model, recipe))))
-    facts += _size(model, recipe)
+def _facts(subject: Subject) -> list[Fact]:
+    model, recipe = subject.model, subject.recipe
+    facts = [] if recipe is None else [Fact("Training data", recipe.data)]
+    if subject.n_samples is not None:
+        facts.append(Fact("Training samples", count(subject.n_samples, subject.thing)))
+    facts.append(_size(model))
     if isinstance(model, Ensemble):
         facts.append(Fact("Members", str(model.n_members), "trained on resampled data"))
     if isinstance(model, IADC):
@@ -144,17 +105,15 @@ def _facts(model: Any, recipe: Recipe | None) -> list[Fact]:
         facts.append(
             Fact("Rounds", str(len(h)), f"round {h.kept + 1} was kept; {REASONS[h.reason]}")
         )
-    if recipe is not None:
-        facts += _from_recipe(recipe)
-    return facts
+    return facts if recipe is None else facts + _from_recipe(recipe)
 
 
-def _size(model: Any, recipe: Recipe | None) -> list[Fact]:
+def _size(model: Any) -> Fact:
     if model.image_shape_ is not None:
         channels, height, width = model.image_shape_
-        return [Fact("Image", f"{height} by {width} pixels, {count(channels, 'channel')}")]
-    names = column_names(model, recipe)
-    return [Fact("Columns", str(model.n_features_in_), ", ".join(names or []))]
+        return Fact("Image", f"{height} by {width} pixels, {count(channels, 'channel')}")
+    names = [str(name) for name in getattr(model, "feature_names_in_", [])]
+    return Fact("Columns", str(model.n_features_in_), ", ".join(names))
 
 
 def _from_recipe(recipe: Recipe) -> list[Fact]:
@@ -166,18 +125,6 @@ def _from_recipe(recipe: Recipe) -> list[Fact]:
     if recipe.seconds:
         facts.append(Fact("Time", f"{recipe.seconds:.1f} s"))
     return facts
-
-
-def column_names(model: Any, recipe: Recipe | None) -> list[str] | None:
-    """Return the columns that trained, or None where nobody noted them."""
-    if recipe is not None and recipe.columns:
-        return list(recipe.columns)
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
-
-
-def _inner(model: Ensemble) -> Any:
-    return default_detector(model.image_shape_) if model.detector is None else model.detector
 
 
 def _in_words(part: Any) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.recipe import Recipe
+from aberra.recipe import Doubt
 from aberra.report.charts import Band, crossings_chart, trust_chart
 from aberra.report.contents import LOST_TRUST, Findings, Reason, RoundLine, Rounds, Sample
+from aberra.report.subject import Subject
 from aberra.report.training import REASONS
 from aberra.report.words import count
 from aberra.robust.iadc import IADC
@@ -17,30 +16,31 @@ from aberra.robust.iadc import IADC
 SHOWN_WITHOUT_DATA = 25
 
 
-def doubts_of(
-    model: Any, recipe: Recipe | None, findings: Findings | None
-) -> tuple[list[Sample], str]:
+def doubts_of(subject: Subject, findings: Findings | None) -> tuple[list[Sample], str]:
     """Return the least trusted training samples, and a sentence about where they come from."""
-    if not isinstance(model, IADC):
-        return [], ""
     if findings is not None and findings.trained_on:
-        return [], ""  # the findings are these very samples, with their trust
+        return [], ""  # the findings are these very samples
+    recipe = subject.recipe
     if recipe is not None and recipe.doubts:
-        return [
-            Sample(
-                k + 1,
-                doubt.name,
-                doubt.score,
-                doubt.score > model.threshold_,
-                doubt.trust,
-                tuple(Reason(name, share) for name, share in doubt.reasons[:3]),
+        note = "Noted when the model was trained."
+        if not subject.learns_trust:
+            note += (
+                " Every sample counted fully in this training; the trust is the one that IADC "
+                "would have begun with."
             )
-            for k, doubt in enumerate(recipe.doubts)
-        ], "Noted when the model was trained."
-    return _from_weights(model), (
+        return [_noted(k + 1, doubt, subject) for k, doubt in enumerate(recipe.doubts)], note
+    if not isinstance(subject.model, IADC):
+        return [], ""
+    return _from_weights(subject.model), (
         "The model keeps the trust in each sample, not the samples. Give the training data to the "
         "report to see their values and why they lost trust. Rows are counted from 0."
     )
+
+
+def _noted(rank: int, doubt: Doubt, subject: Subject) -> Sample:
+    reasons = tuple(Reason(name, share) for name, share in doubt.reasons[:3])
+    above = None if subject.threshold is None else doubt.score > subject.threshold
+    return Sample(rank, doubt.name, doubt.score, above, doubt.trust, reasons)
 
 
 def _from_weights(model: IADC) -> list[Sample]:
@@ -59,8 +59,9 @@ def _from_weights(model: IADC) -> list[Sample]:
     ]
 
 
-def rounds_of(model: Any, thing: str) -> Rounds | None:
+def rounds_of(subject: Subject) -> Rounds | None:
     """Return the rounds of an IADC model; nothing else has any."""
+    model, thing = subject.model, subject.thing
     if not isinstance(model, IADC):
         return None
     history, kept = model.history_, model.history_.kept
