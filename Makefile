@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/ready
+BUNDLE := src/aberra/viewer/static/niivue.js
 
-.PHONY: install demo test lint types bench clean
+.PHONY: install bundle demo test lint types bench clean
 
-install: $(READY)
+install: $(READY) bundle
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -13,10 +14,22 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[mri,report,view,bench,dev]"
 	touch $(READY)
 
+# The viewer draws volumes with NiiVue, which comes from npm; everything else works without it.
+ifneq ($(shell command -v npm),)
+bundle: $(BUNDLE)
+else
+bundle:
+	@echo "npm is not there, so aberra view will not draw volumes. Install npm, then: make install"
+endif
+
+$(BUNDLE): web/package.json web/package-lock.json web/niivue.js
+	@cd web && npm ci --ignore-scripts --no-audit --no-fund --silent && npm run --silent bundle \
+		|| echo "npm could not fetch NiiVue, so aberra view will not draw volumes. Try make install again."
+
 demo: $(READY)
 	$(BIN)/aberra demo
 
-test: lint types
+test: lint types bundle
 	$(BIN)/python -m pytest -n 2
 
 lint: $(READY)

@@ -18,6 +18,7 @@ from aberra.errors import DataError
 from aberra.viewer.held import Held
 
 REASONS = ("reason_1", "reason_2", "reason_3")
+IDS = ("id", "row", "image")  # what aberra score calls the first column
 COLUMNS = ("id", "score", "percentile", "flag", *REASONS)
 Rows = NDArray[np.int64]
 
@@ -112,8 +113,9 @@ class ScoreTable:
         if find:
             keep = self._contains("id", find)
             for column in REASONS:
-                keep = keep | self._contains(column, find)
-        if flagged:
+                if column in self.columns:
+                    keep = keep | self._contains(column, find)
+        if flagged and "flag" in self.columns:
             odd = np.asarray(self.table["flag"], dtype=bool)
             keep = odd if keep is None else keep & odd
         return keep
@@ -147,16 +149,22 @@ def _read(held: Held) -> pa.Table:
         try:
             if held.path.name.endswith(".parquet"):
                 names = pa.parquet.ParquetFile(file).schema_arrow.names
-                wanted = [name for name in COLUMNS if name in names]
-                return pa.parquet.read_table(file, columns=wanted, read_dictionary=list(REASONS))
+                return pa.parquet.read_table(
+                    file, columns=_wanted(names), read_dictionary=list(REASONS)
+                )
             options = pa.csv.ConvertOptions(column_types=texts)
             table = pa.csv.read_csv(file, convert_options=options)
-            return table.select([name for name in COLUMNS if name in table.column_names])
+            return table.select(_wanted(table.column_names))
         except (pa.ArrowException, OSError) as error:
             raise DataError(
                 f"{held.path.name} cannot be read as a table: {str(error).splitlines()[0]}. "
                 "Write it again with aberra score."
             ) from error
+
+
+def _wanted(names: list[str]) -> list[str]:
+    first = [name for name in IDS if name in names][:1]
+    return first + [name for name in COLUMNS[1:] if name in names]
 
 
 def _complete(table: pa.Table, held: Held) -> pa.Table:
@@ -168,8 +176,7 @@ def _complete(table: pa.Table, held: Held) -> pa.Table:
             )
         scores = table["score"].cast(pa.float64())
         table = table.set_column(table.column_names.index("score"), "score", scores)
-        if "id" not in table.column_names:
-            table = table.add_column(0, "id", pa.array(np.arange(table.num_rows)))
+        table = _with_ids(table)
         if "flag" in table.column_names:
             flags = pc.fill_null(table["flag"].cast(pa.bool_()), False)
             table = table.set_column(table.column_names.index("flag"), "flag", flags)
@@ -178,6 +185,14 @@ def _complete(table: pa.Table, held: Held) -> pa.Table:
             f"{held.path.name} has a column of the wrong type: {str(error).splitlines()[0]}."
         ) from error
     return table
+
+
+def _with_ids(table: pa.Table) -> pa.Table:
+    """Return the table with a column `id`: its own, the row's number or the image's name."""
+    given = next((name for name in IDS if name in table.column_names), None)
+    if given is None:
+        return table.add_column(0, "id", pa.array(np.arange(table.num_rows)))
+    return table.rename_columns(["id" if n == given else n for n in table.column_names])
 
 
 def _plain(line: dict[str, Any]) -> dict[str, Any]:

@@ -88,12 +88,12 @@ function light(k, on) {
 function showDoubts(doubts) {
   el("doubts").replaceChildren(
     ...doubts.map((doubt, k) => {
-      const reasons = doubt.reasons.map(([name, share]) => `${name} ${Math.round(100 * share)} %`).join(", ")
+      const reasons = doubt.reasons.map(([name, share]) => `${name}\u00a0${Math.round(100 * share)}\u00a0%`).join(", ")
       const row = make(
         "tr",
         { tabindex: "0" },
         make("td", { class: "id" }, doubt.name),
-        make("td", { class: "number" }, doubt.trust.toFixed(3)),
+        make("td", { class: "number" }, doubt.trust < 0.001 ? "<\u00a00.001" : doubt.trust.toFixed(3)),
         make("td", { class: "number" }, number(doubt.score)),
         make("td", {}, reasons || "–"),
       )

@@ -3,6 +3,12 @@
 import { ask } from "/static/common.js"
 
 const KEPT = 9 // files in memory: the scan, its neighbours, and their layers
+const ALL_PLANES = 3
+const LAYOUT = [
+  { sliceType: 0, position: [0, 0, 0.6, 1] }, // axial, left, top, width, height
+  { sliceType: 1, position: [0.6, 0, 0.4, 0.5] }, // coronal
+  { sliceType: 2, position: [0.6, 0.5, 0.4, 0.5] }, // sagittal
+]
 const MASK_OPACITY = 0.9
 
 export const hasWebGL = () => document.createElement("canvas").getContext("webgl2") !== null
@@ -20,12 +26,10 @@ export class VolumeView {
     const { NVImage, Niivue } = await import("/static/niivue.js")
     this.NVImage = NVImage
     this.nv = new Niivue({
-      backColor: [0.027, 0.035, 0.047, 1],
+      backColor: [0, 0, 0, 1],
       crosshairColor: [0.41, 0.7, 0.94, 0.9],
-      crosshairWidth: 0.6,
+      crosshairWidth: 0.4,
       crosshairGap: 8,
-      heroImageFraction: 0.6,
-      heroSliceType: 0,
       fontColor: [0.75, 0.82, 0.9, 1],
       dragAndDropEnabled: false,
       loadingText: "",
@@ -129,7 +133,10 @@ export class VolumeView {
   }
 
   setPlanes(kind) {
-    this.nv?.setSliceType(kind)
+    if (!this.nv) return
+    this.nv.setSliceType(kind)
+    if (kind === ALL_PLANES) this.nv.setCustomLayout(LAYOUT)
+    else this.nv.clearCustomLayout()
   }
 
   move(x, y, z) {

@@ -1,0 +1,298 @@
+"""The viewer's server, asked over a real connection, by its own page and by strangers."""
+
+import http.client
+import json
+import re
+import threading
+from contextlib import contextmanager
+
+import httpx
+import numpy as np
+import pytest
+
+from aberra import IADC, OCSVM, save
+from aberra.recipe import Doubt, Recipe
+from aberra.viewer.app import Shelf
+from aberra.viewer.catalogue import catalogue
+from aberra.viewer.marks import NAME
+from aberra.viewer.serve import Door, make_server
+
+
+@contextmanager
+def running(found):
+    """Run a real server on a real port."""
+    door = Door()
+    server = make_server(Shelf(found), door)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [door.socket]})
+    thread.start()
+    try:
+        yield door
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@contextmanager
+def browser(door):
+    """Return a client that has opened the printed address, as a browser would."""
+    base = f"http://127.0.0.1:{door.port}"
+    with httpx.Client(base_url=base, headers={"origin": base}, trust_env=False) as client:
+        assert client.get(f"/?token={door.token}").status_code == 200
+        yield client
+
+
+@pytest.fixture
+def client(results):
+    with running(catalogue(*results)) as door, browser(door) as client:
+        yield client
+
+
+def test_the_list_and_the_files_are_served(client, results):
+    scans = client.get("/api/0/scans").json()["scans"]
+    assert [s["score"] for s in scans] == [30.0, 7.25, 1.5, None]
+    answer = client.get(f"/files/{scans[1]['map']}")
+    assert answer.content == (results[0] / "sub" / "three_anomaly.nii.gz").read_bytes()
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert client.get("/static/style.css").headers["content-type"].startswith("text/css")
+    assert client.get("/api/items").json()["items"] == [{"kind": "scans", "title": "Scans"}]
+
+
+def test_every_answer_is_locked_down(client):
+    for path in ("/", "/api/0/scans", "/files/0", "/static/scans.js", "/files/999", "/api/0/rows"):
+        headers = client.get(path).headers
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cross-origin-resource-policy"] == "same-origin"
+        assert headers["cache-control"] == "no-store"
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "http" not in policy
+        assert "unsafe" not in policy
+    line = client.get("/").request.headers["cookie"]
+    assert line.startswith("aberra_")
+
+
+def test_the_cookie_is_out_of_reach(results):
+    with running(catalogue(*results)) as door:
+        answer = httpx.get(door.address, trust_env=False)
+        line = answer.headers["set-cookie"]
+        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(re.split("; ", line))
+        assert door.token not in answer.text
+
+
+def test_marks_through_the_server(client, results):
+    answer = client.put("/api/0/marks/1", json={"mark": "reject"})
+    assert answer.json()["marks"] == {"sub/three.nii.gz": "reject"}
+    client.put("/api/0/marks/0", json={"mark": "accept"})
+    held = json.loads((results[0] / NAME).read_text())["marks"]["scans"]
+    assert {name: entry["mark"] for name, entry in held.items()} == {
+        "two.nii.gz": "accept",
+        "sub/three.nii.gz": "reject",
+    }
+    assert client.put("/api/0/marks/0", json={"mark": None}).json()["marks"] == {
+        "sub/three.nii.gz": "reject"
+    }
+    assert client.get("/api/0/marks").json() == {
+        "marks": {"sub/three.nii.gz": "reject"},
+        "trouble": "",
+    }
+
+
+def test_marks_that_cannot_be_saved_are_explained(client, results):
+    (results[0] / NAME).mkdir()
+    answer = client.put("/api/0/marks/0", json={"mark": "accept"})
+    assert answer.status_code == 422
+    assert "Move it away" in answer.json()["error"]
+    assert "Move it away" in client.get("/api/0/marks").json()["trouble"]
+
+
+def test_two_browsers_see_each_others_marks(results):
+    with running(catalogue(*results)) as door, browser(door) as one, browser(door) as two:
+        one.put("/api/0/marks/0", json={"mark": "accept"})
+        marks = two.put("/api/0/marks/1", json={"mark": "reject"}).json()["marks"]
+        assert marks == {"two.nii.gz": "accept", "sub/three.nii.gz": "reject"}
+        assert one.get("/api/0/marks").json()["marks"] == marks
+
+
+def ask(door, method, target, headers=(), body=b""):
+    """Send a request exactly as given; httpx and browsers would tidy it up."""
+    sent = {
+        "Host": f"127.0.0.1:{door.port}",
+        "Cookie": f"aberra_{door.port}={door.token}",
+        **dict(headers),
+    }
+    connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=10)
+    connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+    for name, value in sent.items():
+        if value is not None:
+            connection.putheader(name, value)
+    connection.endheaders(body)
+    answer = connection.getresponse()
+    found = (answer.status, answer.read())
+    connection.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def shown(make_results, secret, tmp_path_factory):
+    """A folder that must stay as it is, with a link that leads out of it."""
+    maps, scans = make_results(tmp_path_factory.mktemp("shown"))
+    (maps / "link.nii").symlink_to(secret)
+    return maps, scans
+
+
+@pytest.fixture(scope="module")
+def door(shown):
+    with running(catalogue(*shown)) as door:
+        yield door
+
+
+BAD_PATHS = {
+    "dots": "/files/../../secret.nii",
+    "dots in static": "/static/../app.py",
+    "encoded dots": "/files/%2e%2e/%2e%2e/secret.nii",
+    "encoded slash": "/static/..%2fapp.py",
+    "encoded twice": "/static/%252e%252e%252fapp.py",
+    "overlong encoding": "/files/%c0%ae%c0%ae/secret.nii",
+    "backslash": "/static/..\\app.py",
+    "null byte": "/static/style.css%00.html",
+    "two slashes": "//etc/passwd",
+    "a whole address": "http://evil.example/files/0",
+    "a path for a number": "/files/etc",
+    "a negative number": "/files/-1",
+    "a number too large": "/files/99999999999999999999",
+    "another page's list": "/api/0/rows",
+    "no such page": "/view/7",
+    "a module": "/static/app.py",
+}
+
+
+@pytest.mark.parametrize("name", BAD_PATHS)
+def test_bad_paths_lead_nowhere(door, name):
+    status, body = ask(door, "GET", BAD_PATHS[name])
+    assert 400 <= status < 500
+    assert b"SECRET" not in body
+    assert b"import" not in body
+    assert b"root:" not in body
+
+
+READS = {
+    "no token": {"Cookie": None},
+    "a wrong token": {"Cookie": "aberra_0=guess"},
+    "another name for this machine": {"Host": "rebound.example:80"},
+    "no host": {"Host": None},
+    "another port": {"Host": "127.0.0.1:1"},
+    "another page": {"Sec-Fetch-Site": "cross-site"},
+    "a neighbour's page": {"Sec-Fetch-Site": "same-site"},
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_strangers_cannot_read(door, name):
+    assert ask(door, "GET", "/api/0/scans")[0] == 200
+    for target in ("/", "/api/0/scans", "/files/0", "/static/scans.js", "/api/0/marks"):
+        status, body = ask(door, "GET", target, READS[name])
+        assert status in (400, 403, 421)
+        assert b"nii" not in body
+
+
+def write(door, **headers):
+    given = {
+        "Origin": f"http://127.0.0.1:{door.port}",
+        "Content-Type": "application/json",
+        "Content-Length": "16",
+    }
+    return given | {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+WRITES = {
+    "no token": {"Cookie": None},
+    "no origin": {"Origin": None},
+    "another origin": {"Origin": "http://evil.example"},
+    "a null origin": {"Origin": "null"},
+    "another port's origin": {"Origin": "http://127.0.0.1:1"},
+    "a form": {"Content_Type": "text/plain"},
+    "another host": {"Host": "rebound.example"},
+    "no length": {"Content_Length": None, "Transfer_Encoding": "chunked"},
+    "too long": {"Content_Length": "5000"},
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_strangers_cannot_write(door, shown, name):
+    body = b'{"mark":"accept"}'[:16]
+    status, _ = ask(door, "PUT", "/api/0/marks/0", write(door, **WRITES[name]), body)
+    assert status in (400, 403, 411, 413, 415, 421)
+    assert not (shown[0] / NAME).exists()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b'{"mark":"maybe"}', b'{"mark":1}', b'{"mark":null,"path":"x"}', b"{}"],
+)
+def test_bad_marks_are_refused(door, shown, body):
+    headers = write(door, Content_Length=str(len(body)))
+    assert ask(door, "PUT", "/api/0/marks/0", headers, body)[0] == 422
+    assert not (shown[0] / NAME).exists()
+
+
+def test_the_token_in_the_address_opens_the_first_page_only(door):
+    token = f"?token={door.token}"
+    stranger = {"Cookie": None}
+    assert ask(door, "GET", f"/{token}", stranger)[0] == 200
+    assert ask(door, "GET", f"/api/0/scans{token}", stranger)[0] == 403
+    assert ask(door, "PUT", f"/{token}", {**write(door), **stranger}, b"{}" * 8)[0] == 403
+    assert ask(door, "GET", "/?token=guess", stranger)[0] == 403
+    assert ask(door, "GET", "/?token=" + "x" * 3000)[0] == 414
+    for method in ("POST", "DELETE", "OPTIONS", "TRACE"):
+        assert ask(door, method, "/api/0/marks/0")[0] == 405
+
+
+def test_a_page_of_rows_is_bounded(results):
+    (results[0] / "rows.csv").write_text("id,score\na,1\nb,2\n")
+    with running(catalogue(results[0] / "rows.csv")) as door, browser(door) as client:
+        assert [r["id"] for r in client.get("/api/0/rows").json()["rows"]] == ["b", "a"]
+        assert client.get("/api/0/rows?limit=100000").status_code == 422
+        assert client.get("/api/0/rows?offset=-1").status_code == 422
+        assert "no column" in client.get("/api/0/rows?sort=secret").json()["error"]
+        assert client.put("/api/0/marks/1", json={"mark": "accept"}).json()["marks"] == {
+            "b": "accept"
+        }
+        assert client.put("/api/0/marks/2", json={"mark": "accept"}).status_code == 404
+        rows = client.get("/api/0/rows?marked=accept").json()["rows"]
+        assert [(r["id"], r["mark"]) for r in rows] == [("b", "accept")]
+
+
+def test_a_report_is_served_as_it_is_but_alone(tmp_path):
+    text = "<!doctype html><title>R</title><script>document.title='run'</script>"
+    (tmp_path / "report.html").write_text(text)
+    with running(catalogue(tmp_path / "report.html")) as door, browser(door) as client:
+        answer = client.get("/")
+        assert answer.text == text
+        policy = answer.headers["content-security-policy"]
+        assert "sandbox allow-scripts" in policy
+        assert "connect-src" not in policy  # so the default, none, holds
+        assert "default-src 'none'" in policy
+
+
+def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
+    X, _ = dirty_blob
+    model = IADC(OCSVM(), n_members=2, max_rounds=20, random_state=0).fit(X)
+    doubts = [Doubt(5, "Mrs Five", 0.1, 3.0, [("age", 0.6)])]
+    save(model, tmp_path / "with.aberra", Recipe("table", "a.csv", 220, doubts=doubts).notes())
+    save(model, tmp_path / "without.aberra")
+    save(OCSVM().fit(X), tmp_path / "xplain.aberra")
+    (tmp_path / "ybroken.aberra").write_bytes(b"no model")
+    with running(catalogue(tmp_path)) as door, browser(door) as client:
+        noted, bare, plain = (client.get(f"/api/{k}/model").json() for k in range(3))
+        broken = client.get("/api/3/model")
+    trust = [model.history_.weights(t) for t in range(len(model.history_))]
+    assert noted["rounds"]["curves"] == [[round(float(w[5]), 4) for w in trust]]
+    assert noted["rounds"]["kept"] == model.history_.kept
+    assert noted["doubts"][0]["name"] == "Mrs Five"
+    medians = [q[2] for q in bare["rounds"]["quantiles"]]
+    assert medians == pytest.approx([np.median(w) for w in trust], abs=1e-4)
+    assert bare["doubts"][0]["name"] == f"row {int(np.argmin(model.weights_))}"
+    assert (plain["rounds"], plain["doubts"], plain["title"]) == (None, [], "OCSVM")
+    assert broken.status_code == 422
+    assert "ybroken.aberra" in broken.json()["error"]
