@@ -451,6 +451,8 @@ def test_scans_are_got_from_their_archive(tmp_path, monkeypatch):
     monkeypatch.setitem(DATA_SETS, "nfbs", known)
     folder = get("nfbs", tmp_path).path
     assert (folder / "a" / "sub-a_T1w.nii.gz").read_bytes() == b"scan"
+    command = ["data", "get", "nfbs", "--data-dir", str(tmp_path)]
+    assert f"{path} is unpacked and may be deleted" in CliRunner().invoke(app, command).stdout
     path.unlink()
     assert get("nfbs", tmp_path).path == folder
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,8 +108,8 @@ def get(
             continue
         sets.append({"name": name, "path": found.path, "sha256": _noted(name, folder)})
         shell().say(f"{name}: {found.path}")
-        for path, digest in _noted(name, folder).items():
-            shell().say(f"  no checksum is published; from now on sha256 {digest} for {path}")
+        for remark in _remarks(name, folder):
+            shell().say(f"  {remark}")
     if failures:
         raise DataError(" ".join(failures))
     shell().result({"data_dir": folder, "sets": sets})
@@ -124,6 +125,18 @@ def _members(names: list[str]) -> list[str]:
         group = [known.name for known in DATA_SETS.values() if known.group == name]
         chosen |= dict.fromkeys(group or [entry(name).name])
     return list(chosen)
+
+
+def _remarks(name: str, folder: Path) -> Iterator[str]:
+    from aberra.data.registry import entry
+
+    known = entry(name)
+    for path, digest in _noted(name, folder).items():
+        yield f"no sha256 is published; from now on it is {digest} for {path}"
+    archives = [folder / file.path for file in known.files if known.unpacking]
+    for archive in archives:
+        if archive.exists():
+            yield f"{archive} is unpacked and may be deleted"
 
 
 def _noted(name: str, folder: Path) -> dict[str, str]:
