@@ -44,6 +44,7 @@ from aberra.localise.base import Error, MapStyle
 from aberra.localise.protocols import Evaluation, anoddpm, standard
 from aberra.metrics import auroc, best_dice
 from aberra.progress import progress_bar
+from aberra.reproduce.mri import own_names
 from benchmarks.mri_data import Slices, edinburgh, head_mask, ixi
 from benchmarks.records import append, environment, read
 
@@ -207,7 +208,7 @@ def score_all(args: argparse.Namespace) -> None:
         cell["seconds_per_slice"] = (time.perf_counter() - started) / len(printed)
         cell["anoddpm"] = numbers(anoddpm(printed, sick.lesion))
         cell["settings"] = tuned(args, name)
-        model.set_params(**cell["settings"], false_alarm_rate=FALSE_ALARMS)
+        model.set_params(**own_names(model, cell["settings"]), false_alarm_rate=FALSE_ALARMS)
         some = slice(None, None, 3)
         model.calibrate(place.images[some], head_mask(place.images[some, 0]))
         maps = model.anomaly_map(sick.images, sick.brain)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from aberra.files import write_atomically
-from aberra.reproduce import features, odds, results, unseen
+from aberra.reproduce import features, mri, odds, results, unseen
 from aberra.reproduce.figures import FIGURES, as_svg
 from aberra.reproduce.page import page
 from aberra.reproduce.profiles import Profile
@@ -31,12 +31,15 @@ class Experiment:
         From finished cells to rows; None for a figure.
     digits : int, default=1
         Decimals shown.
+    csv : callable, optional
+        From rows to CSV, where it is not the usual one.
     """
 
     title: str
     jobs: Jobs
     rows: Callable[[Store, Profile], list[Row]] | None = None
     digits: int = 1
+    csv: Callable[[Sequence[Row]], str] = as_csv
 
 
 def _resampled(profile: Profile) -> list[Job]:
@@ -79,6 +82,13 @@ EXPERIMENTS: dict[str, Experiment] = {
         lambda profile: unseen.jobs(profile, "mnist"),
         results.transductive_rows,
     ),
+    "addm-mri": Experiment(
+        "Localisers on Edinburgh's tumours, trained on healthy IXI brains",
+        mri.jobs,
+        results.mri_rows,
+        digits=3,
+        csv=results.mri_csv,
+    ),
     "outlier-ratio": Experiment("Figure: AUROC against the outlier ratio r", _resampled),
     "auc-per-round": Experiment("Figure: AUROC of every round, Deep SVDD", _drawn),
     "spread-boxplots": Experiment("Figure: spread of the scores over seeds, Deep SVDD", _drawn),
@@ -99,6 +109,12 @@ def setting_line(name: str, profile: Profile) -> str:
             f"{normal or 'all'} normal images, {profile.test or 'all'} test images of each class, "
             f"{profile.image_seeds} seeds, {profile.image_members} members, at most "
             f"{profile.image_rounds} rounds, {epochs:.0%} of the epochs."
+        )
+    if name == "addm-mri":
+        return (
+            f"Profile {profile.name}: {profile.mri_size} x {profile.mri_size} pixels, preset "
+            f"{profile.mri_preset}, {profile.mri_steps or 'all'} training steps of the diffusion "
+            f"models, {profile.mri_seeds} seeds (rivals one). The paper trained on NFBS."
         )
     return (
         f"Profile {profile.name}: {profile.seeds} seeds ({profile.few_seeds} on {odds.LARGEST}), "
@@ -124,7 +140,7 @@ def write_results(name: str, profile: Profile, folder: Path) -> list[Path]:
         table = as_markdown(rows, experiment.digits)
         made = {
             f"{name}.md": f"# {name}\n\n{head} {legend}\n\n{table}".encode(),
-            f"{name}.csv": as_csv(rows).encode(),
+            f"{name}.csv": experiment.csv(rows).encode(),
             f"{name}.tex": f"% {head}\n{as_latex(rows, experiment.digits)}".encode(),
         }
     folder.mkdir(parents=True, exist_ok=True)

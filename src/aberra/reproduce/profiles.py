@@ -30,7 +30,11 @@ class Profile:
     cifar_normal: int
     cifar_epochs: float
     mri_seeds: int
+    mri_preset: str
+    mri_size: int
     mri_steps: int
+    mri_rival_steps: int
+    mri_slices: int
 
     def with_seeds(self, n: int | None) -> Profile:
         """Return the profile with another number of seeds everywhere."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from aberra.metrics import anomaly_std
-from aberra.reproduce import odds, unseen
+from aberra.reproduce import mri, odds, unseen
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Record, Store, key_of
-from aberra.reproduce.tables import Row, Target, row, targets
+from aberra.reproduce.tables import Row, Target, grid, row, target_lines, targets
 from aberra.reproduce.work import Job
 
 WITHOUT = "-ns"  # the paper's mark for members that see all rows
@@ -167,6 +169,67 @@ def _of_detector(records: Sequence[Record], detector: str) -> list[Record]:
     mean = {nu: np.mean([r["auroc"]["Single"] for r in held]) for nu, held in by_nu.items()}
     pick = max if "Best" in detector else min
     return by_nu[pick(mean, key=lambda nu: float(mean[nu]))]
+
+
+# What the papers call them, and ours. The paper's precision and recall are probably exchanged, as
+# in the public code that it follows; they are compared under the names that it prints.
+MRI_METRICS = {
+    "dice": "dice",
+    "auc": "auroc",
+    "iou": "iou",
+    "precision": "precision",
+    "recall": "recall",
+}
+PROTOCOLS = {
+    "anoddpm": "anoddpm",
+    "anoddpm, tuned on pasted lesions": "best_anoddpm",
+    "standard": "standard",
+}
+
+
+def mri_rows(store: Store, profile: Profile) -> list[Row]:
+    """Return the metrics of every localiser by protocol; the paper's stand beside the first."""
+    groups = _grouped(finished(store, mri.jobs(profile)), lambda s: s["model"])
+    printed = {(t.detector, t.variant, t.case): t for t in mri_targets()}
+    rows = []
+    for name, line in mri.ROWS.items():
+        title = f"{line.method} T={line.steps}" if line.steps else line.method
+        for shown, protocol in PROTOCOLS.items():
+            for case, metric in MRI_METRICS.items():
+                target = printed.get((title, shown, case), Target(title, shown, case, None, None))
+                records = groups.get(name, [])
+                values = [float(r[protocol][metric][0]) for r in records]
+                seconds = sum(60 * float(r["minutes"]) for r in records)
+                rows.append(row("addm-mri", target, values, seconds))
+    return rows
+
+
+def mri_targets() -> list[Target]:
+    """Return the cells of the paper's MRI table, one a metric."""
+    return [
+        Target(
+            f"{line['method']} T={line['T']}" if line["T"] else line["method"],
+            "anoddpm",
+            case,
+            float(line[case]),
+            None,
+        )
+        for line in target_lines("addm_mri")
+        for case in MRI_METRICS
+    ]
+
+
+def mri_csv(rows: Sequence[Row]) -> str:
+    """Return the MRI table with the columns of the paper's, and the protocol and seeds."""
+    held = io.StringIO()
+    writer = csv.writer(held, lineterminator="\n")
+    writer.writerow(["method", "T", *MRI_METRICS, "protocol", "seeds"])
+    for detector, variant, cells in grid(rows)[1]:
+        method, _, steps = detector.partition(" T=")
+        values = ["" if c is None or c.mean is None else f"{c.mean:.3f}" for c in cells]
+        seeds = max(0 if c is None else c.seeds for c in cells)
+        writer.writerow([method, steps, *values, variant, seeds])
+    return held.getvalue()
 
 
 def _grouped(records: Iterable[Record], key: Any) -> dict[Any, list[Record]]:

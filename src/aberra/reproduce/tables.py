@@ -82,9 +82,14 @@ class Row:
         return "ahead" if gain > 0 else "behind"
 
 
-def targets(file: str) -> list[Target]:
-    """Return a paper's table, in its order."""
+def target_lines(file: str) -> list[dict[str, str]]:
+    """Return a paper's table as it was written down."""
     text = files("aberra.reproduce").joinpath("targets", f"{file}.csv").read_text("utf-8")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def targets(file: str) -> list[Target]:
+    """Return the cells of a paper's table, in its order."""
     return [
         Target(
             line["detector"],
@@ -93,7 +98,7 @@ def targets(file: str) -> list[Target]:
             float(line["mean"]) if line["mean"] else None,
             float(line["std"]) if line["std"] else None,
         )
-        for line in csv.DictReader(io.StringIO(text))
+        for line in target_lines(file)
     ]
 
 

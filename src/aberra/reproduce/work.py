@@ -46,9 +46,10 @@ Compute = Callable[[Sequence[Setting], Store, Path | None], None]
 
 def computes(family: str) -> Compute:
     """Return the function that computes a family's cells and adds them to the store."""
-    from aberra.reproduce import features, odds, unseen
+    from importlib import import_module
 
-    return {"odds": odds.compute, "features": features.compute, "unseen": unseen.compute}[family]
+    compute: Compute = import_module(f"aberra.reproduce.{family}").compute
+    return compute
 
 
 def do_job(job: Job, folder: Path, data_dir: Path | None) -> str:
