@@ -62,7 +62,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         lambda store, profile: results.odds_rows(store, profile, "IADC"),
     ),
     "odds-spread": Experiment(
-        "Mean deviation of the rows' scores over the seeds [IADC-9]; less is better",
+        "Mean deviation of the rows' scores over the seeds; less is better",
         _resampled,
         results.spread_rows,
         digits=4,

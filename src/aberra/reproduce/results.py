@@ -67,7 +67,7 @@ def _cell(table: str, target: Target, records: Sequence[Record], name: str) -> R
 
 
 def spread_rows(store: Store, profile: Profile) -> list[Row]:
-    """Return the mean spread of the rows' scores over the seeds [IADC-9].
+    """Return the mean spread of the rows' scores over the seeds.
 
     The paper's row "OCSVM" is compared with the hybrid: a plain machine on all rows does not
     depend on a seed, so its Single could not have a spread.
