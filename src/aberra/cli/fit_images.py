@@ -33,7 +33,7 @@ HELD_OUT = 0.1  # of the scans, for the threshold
 MOST_HELD = 16  # scans that place a threshold well enough
 FALSE_ALARMS = {"images": 0.01, "volumes": 0.02}  # share of healthy pixels that may be flagged
 MOST_BYTES = 1 << 30  # of training slices in memory
-SCORED = 512  # training images that are scored afterwards, where training itself does not
+SCORED = 256  # training images that are scored afterwards, where training itself does not
 
 Choices = list[tuple[str, str]]
 
