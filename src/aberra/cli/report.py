@@ -25,7 +25,7 @@ def report(
         str | None,
         typer.Option(help='Which names in a folder are scans, such as "*_t1w.nii.gz".'),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=1000, help="Anomalies to list.")] = 25,
+    top: Annotated[int, typer.Option(min=1, max=1000, help="Anomalies to list.")] = 24,
 ) -> None:
     """Write one HTML file: what was trained, what lost trust and why, what stands out in DATA.
 

@@ -15,7 +15,7 @@ from aberra.report.findings import Images, Table, of_images, of_table
 from aberra.report.page import render
 from aberra.report.subject import Subject
 
-TOP = 25
+TOP = 24  # as many as fill the gallery
 
 
 def html(

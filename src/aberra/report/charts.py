@@ -18,7 +18,7 @@ Values = NDArray[np.float64]
 
 WIDE, NARROW, HEIGHT = 720.0, 480.0, 300.0
 LEFT, RIGHT, TOP, BOTTOM = 54.0, 16.0, 36.0, 48.0
-N_BINS = 40
+FEWEST_BINS, MOST_BINS = 8, 40
 MANY_ROUNDS = 16  # too many for a number on every bar
 HATCH = (
     '<defs><pattern id="hatch" width="7" height="7" patternUnits="userSpaceOnUse">'
@@ -132,7 +132,7 @@ def histogram(
     groups = (scores,) if compared is None else (scores, compared)
     marks = () if threshold is None else (np.array([threshold]),)
     x = score_axis(*groups, *marks)
-    edges = x.edges(N_BINS)
+    edges = x.edges(int(np.clip(2 * np.sqrt(len(scores)), FEWEST_BINS, MOST_BINS)))
     shares = [np.histogram(group, edges)[0] / len(group) for group in groups]
     y = Axis(0.0, max(float(s.max()) for s in shares) * 1.05, HEIGHT - BOTTOM, TOP)
     parts = [HATCH, _frame(x, y, "anomaly score", f"share of {thing}", percents=True)]
