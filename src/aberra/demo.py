@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
@@ -15,6 +17,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from aberra.localise.base import Images
 from aberra.localise.diffusion import ADDM
 from aberra.metrics import auroc
+from aberra.recipe import Recipe
 from aberra.robust.adc import ADC
 from aberra.robust.iadc import IADC
 
@@ -33,17 +36,18 @@ class Line:
     seconds: float
 
 
-def dirty_breast_cancer(seed: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def dirty_breast_cancer(seed: int = 0) -> tuple[pd.DataFrame, NDArray[np.bool_]]:
     """Return benign tumours with malignant ones mixed in, and which are which."""
-    X, benign = load_breast_cancer(return_X_y=True)
+    X, benign = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, benign = X.set_axis([f"tumour {k}" for k in range(len(X))]), benign.to_numpy()
     generator = np.random.default_rng(seed)
     malignant = generator.choice(np.flatnonzero(benign == 0), N_MALIGNANT, replace=False)
     rows = generator.permutation(np.concatenate([np.flatnonzero(benign == 1), malignant]))
-    return X[rows], benign[rows] == 0
+    return X.iloc[rows], benign[rows] == 0
 
 
 def compare(
-    name: str, detector: Any, X: NDArray[np.float64], y: NDArray[np.bool_]
+    name: str, detector: Any, X: pd.DataFrame, y: NDArray[np.bool_]
 ) -> tuple[list[Line], IADC]:
     """Fit one detector alone, in ADC and in IADC; labels only evaluate."""
     lines = []
@@ -61,7 +65,7 @@ def compare(
     return lines, model
 
 
-def draw(model: IADC, X: NDArray[np.float64], y: NDArray[np.bool_], path: Path) -> None:
+def draw(model: IADC, X: pd.DataFrame, y: NDArray[np.bool_], path: Path) -> None:
     """Save the picture: trust over the rounds, and the scores with the threshold."""
     from matplotlib.figure import Figure
 
@@ -73,6 +77,19 @@ def draw(model: IADC, X: NDArray[np.float64], y: NDArray[np.bool_], path: Path) 
     plot_scores(model.anomaly_score(X), model.threshold_, y, right)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
+
+
+def table_recipe(lines: Sequence[Line], X: pd.DataFrame) -> Recipe:
+    """Return what the report is to say about the table and how IADC did."""
+    found = next(line for line in lines if line.variant == "IADC")
+    return Recipe(
+        "table",
+        "scikit-learn's breast cancer data",
+        len(X),
+        columns=list(X.columns),
+        choices=[("contamination", f"{N_MALIGNANT} malignant rows among {len(X)}, unmarked")],
+        metrics={"AUROC": found.auroc},
+    )
 
 
 @dataclass(frozen=True)
@@ -116,6 +133,18 @@ def localise(digits: BrokenDigits) -> tuple[ADDM, float]:
     )
     maps = model.fit(digits.whole).anomaly_map(digits.broken)
     return model, auroc(digits.missing, maps)
+
+
+def digits_recipe(model: ADDM, digits: BrokenDigits) -> Recipe:
+    """Return what the report is to say about the whole digits."""
+    scores = np.sort(model.anomaly_score(digits.whole))
+    return Recipe(
+        "images",
+        "scikit-learn's digits: handwritten zeros",
+        len(digits.whole),
+        quantiles=scores.tolist(),
+        map_threshold=model.threshold_,
+    )
 
 
 def draw_localised(model: ADDM, digits: BrokenDigits, path: Path, n: int = 8) -> None:

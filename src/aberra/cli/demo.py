@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
-from aberra.cli.shell import command
+from aberra.cli.shell import command, shell
 
 if TYPE_CHECKING:
     from aberra.demo import Line
@@ -19,58 +18,82 @@ if TYPE_CHECKING:
 
 @command
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("aberra-demo"),
+    out: Annotated[Path, typer.Option(help="Folder for pictures and reports.")] = Path(
+        "aberra-demo"
+    ),
 ) -> None:
     """Clean up a real table that is 15 % contaminated, then find what is broken in images.
 
     Example: aberra demo --out my-demo
     """
+    from importlib.util import find_spec
+
+    from aberra.extras import need
+
+    for name in ("matplotlib", "jinja2"):
+        need(name, "report", "The demonstration")
+    reports = [_clean_a_table(out)]
+    if find_spec("monai") is None:
+        shell().say('For the second part, on images: pip install "aberra[mri]"')
+    else:
+        reports.append(_find_what_is_broken(out))
+    shell().say("\nOpen in a browser:\n" + "\n".join(f"  {path}" for path in reports))
+    shell().result({"reports": [str(path) for path in reports], "folder": str(out)})
+
+
+def _clean_a_table(out: Path) -> Path:
+    """Compare trainings on a dirty table; return the report on the best."""
     from aberra import DeepSVDD
-    from aberra.demo import N_MALIGNANT, compare, dirty_breast_cancer, draw
+    from aberra.demo import N_MALIGNANT, compare, dirty_breast_cancer, draw, table_recipe
     from aberra.errors import RoundsExhaustedWarning
-    from aberra.progress import progress_bar
+    from aberra.report import html
+    from aberra.report.writing import write
     from aberra.robust.iadc import default_detector
 
-    console = Console()
+    speaker = shell()
     X, y = dirty_breast_cancer()
-    console.print(
+    speaker.say(
         f"Breast cancer data: {len(X)} rows, {X.shape[1]} columns. {N_MALIGNANT} malignant rows "
-        "hide among the benign ones;\nno detector is told which. Labels only measure the result.",
-        soft_wrap=True,
+        "hide among the benign ones;\nno detector is told which. Labels only measure the result."
     )
     warnings.simplefilter("ignore", RoundsExhaustedWarning)
     default = default_detector()
-    lines = []
-    for name, detector in ((type(default).__name__, default), ("DeepSVDD", DeepSVDD())):
-        with progress_bar():
-            found, model = compare(name, detector, X, y)
-        lines += found
-    draw(model, X, y, out / "trust.png")
-    console.print(_table(lines))
-    console.print(f"Picture of IADC(DeepSVDD()): {out / 'trust.png'}", soft_wrap=True)
-    _localisation(console, out / "localised.png")
+    with speaker.progress():
+        lines, model = compare(type(default).__name__, default, X, y)
+        others, deep = compare("DeepSVDD", DeepSVDD(), X, y)
+    draw(deep, X, y, out / "trust.png")
+    speaker.say(_table([*lines, *others]))
+    speaker.say(f"Picture of IADC(DeepSVDD()): {out / 'trust.png'}")
+    title = "Breast tumours: which rows do not belong?"
+    write(out / "table-report.html", html(model, X, recipe=table_recipe(lines, X), title=title))
+    return out / "table-report.html"
 
 
-def _localisation(console: Console, picture: Path) -> None:
-    """Show a localiser at work on digits, where the extra for images is installed."""
-    from importlib.util import find_spec
+def _find_what_is_broken(out: Path) -> Path:
+    """Let a localiser restore broken digits; return the report."""
+    from aberra.demo import broken_digits, digits_recipe, draw_localised, localise
+    from aberra.report import Images, html
+    from aberra.report.writing import write
 
-    if find_spec("monai") is None:
-        console.print('For the second part, on images: pip install "aberra[mri]"', markup=False)
-        return
-    from aberra.demo import broken_digits, draw_localised, localise
-    from aberra.progress import progress_bar
-
-    digits = broken_digits()
-    console.print(
+    speaker, digits = shell(), broken_digits()
+    speaker.say(
         f"\nDigits data: ADDM learns {len(digits.whole)} handwritten zeros and restores "
-        f"{len(digits.broken)} others,\nout of each of which a piece was taken.",
-        soft_wrap=True,
+        f"{len(digits.broken)} others,\nout of each of which a piece was taken."
     )
-    with progress_bar():
+    names = [f"zero {k}" for k in range(len(digits.broken))]
+    data = Images(names, lambda some: digits.broken[list(some)], "the broken digits")
+    with speaker.progress():
         model, found = localise(digits)
-    draw_localised(model, digits, picture)
-    console.print(f"Pixel AUROC of the maps: {found:.3f}. Picture: {picture}", soft_wrap=True)
+        page = html(
+            model,
+            data,
+            recipe=digits_recipe(model, digits),
+            title="Handwritten zeros: what is missing?",
+        )
+    draw_localised(model, digits, out / "localised.png")
+    speaker.say(f"Pixel AUROC of the maps: {found:.3f}. Picture: {out / 'localised.png'}")
+    write(out / "image-report.html", page)
+    return out / "image-report.html"
 
 
 def _table(lines: Sequence[Line]) -> Table:

@@ -15,6 +15,8 @@ from aberra.report.findings import Images, Table, of_images, of_table
 from aberra.report.page import render
 from aberra.report.subject import Subject
 
+__all__ = ["Images", "Table", "html"]
+
 TOP = 24  # as many as fill the gallery
 
 
