@@ -112,10 +112,13 @@ async function draw(scan) {
   }
   const slow = setTimeout(() => notice("Loading"), 300)
   try {
-    const shown = await view.show(scan, { opacity: Number(el("opacity").value), mask: el("mask").checked })
-    if (!shown) return
-    showThreshold()
-    view.setPlanes(Number(el("planes").value))
+    const threshold = await view.show(scan, {
+      opacity: Number(el("opacity").value),
+      mask: el("mask").checked,
+      threshold: state.threshold,
+    })
+    if (threshold === null) return
+    showThreshold(threshold)
     notice(scan.error ? why(scan) : scan.scan === null ? "Only the map is here. Start with --scans FOLDER to see the scan." : "")
     const next = state.scans[state.at + 1]
     if (next) view.prefetch(next)
@@ -129,14 +132,13 @@ async function draw(scan) {
   }
 }
 
-function showThreshold() {
+function showThreshold(value) {
   const slider = el("threshold")
   const top = view.largest || 1
   slider.max = top
   slider.step = top / 200
-  slider.value = state.threshold ?? view.suggestedThreshold()
-  el("threshold-value").textContent = number(Number(slider.value), 3)
-  view.setThreshold(Number(slider.value))
+  slider.value = value
+  el("threshold-value").textContent = number(value, 3)
 }
 
 function showPlace(mm, values) {
@@ -205,6 +207,7 @@ async function startDrawing(bundle) {
   if (!bundle) return NO_BUNDLE
   if (!hasWebGL()) return NO_WEBGL
   await view.start()
+  view.setPlanes(Number(el("planes").value))
   return null
 }
 

@@ -9,6 +9,9 @@ const LAYOUT = [
   { sliceType: 1, position: [0.6, 0, 0.4, 0.5] }, // coronal
   { sliceType: 2, position: [0.6, 0.5, 0.4, 0.5] }, // sagittal
 ]
+// Colours count from zero, and nothing is drawn below the threshold. NiiVue 0.69 names this 1, but
+// its shader takes 1 for the translucent kind, where opacity no longer means anything.
+const FROM_ZERO_CUT_BELOW = 2
 const MASK_OPACITY = 0.9
 
 export const hasWebGL = () => document.createElement("canvas").getContext("webgl2") !== null
@@ -33,10 +36,17 @@ export class VolumeView {
       fontColor: [0.75, 0.82, 0.9, 1],
       dragAndDropEnabled: false,
       loadingText: "",
-      logLevel: "error",
+      logLevel: "silent",
       multiplanarShowRender: 0,
       multiplanarPadPixels: 6,
       isResizeCanvas: true,
+    })
+    this.nv.addColormap("aberra-map", {
+      R: [190, 190, 240, 255, 255],
+      G: [30, 30, 90, 180, 250],
+      B: [20, 20, 10, 40, 190],
+      A: [0, 255, 255, 255, 255], // zero itself is never drawn
+      I: [0, 1, 85, 170, 255],
     })
     this.nv.addColormap("aberra-mask", {
       R: [0, 70], G: [0, 200], B: [0, 255], A: [0, 255], I: [0, 255],
@@ -66,26 +76,28 @@ export class VolumeView {
     return this.NVImage.loadFromUrl({ url: buffer.slice(0), name: nameOf(buffer), ...options })
   }
 
-  // Returns false if another scan was asked for meanwhile.
-  async show(scan, { opacity, mask }) {
+  // Returns the threshold in use, or null if another scan was asked for meanwhile.
+  async show(scan, { opacity, mask, threshold }) {
     const turn = ++this.turn
     const wanted = {
       scan: scan.scan !== null && this.image(scan.scan, { colormap: "gray" }),
-      map: scan.map !== null && this.image(scan.map, { colormap: "warm", opacity }),
+      map: scan.map !== null && this.image(scan.map, { colormap: "aberra-map", opacity }),
       mask: scan.mask !== null && this.image(scan.mask, {
         colormap: "aberra-mask", opacity: mask ? MASK_OPACITY : 0, cal_min: 0, cal_max: 1,
       }),
     }
     const loaded = await Promise.all(Object.values(wanted))
-    if (turn !== this.turn) return false
+    if (turn !== this.turn) return null
     this.layers = {}
     Object.keys(wanted).forEach((name, k) => loaded[k] && (this.layers[name] = loaded[k]))
-    this.nv.volumes = []
     if (this.layers.mask) keepOutline(this.layers.mask)
-    for (const layer of Object.values(this.layers)) this.nv.addVolume(layer)
-    if (this.layers.map) this.layers.map.colormapType = 1 // nothing is drawn below the threshold
+    if (this.layers.map) this.layers.map.colormapType = FROM_ZERO_CUT_BELOW
+    const used = threshold ?? this.suggestedThreshold()
+    this.limitMap(used)
+    this.nv.volumes = Object.values(this.layers)
+    this.nv.setVolume(this.nv.volumes[0], 0) // sends all layers to the graphics card, once
     this.goToPeak()
-    return true
+    return used
   }
 
   clear() {
@@ -108,15 +120,28 @@ export class VolumeView {
       for (let k = 0; k < mask.img.length; k++) if (mask.img[k] > 0) edge.push(valueAt(map, k))
     }
     edge.sort((a, b) => a - b)
-    return edge.length ? edge[Math.floor(edge.length / 2)] : this.largest / 2
+    const middle = edge.length ? edge[Math.floor(edge.length / 2)] : this.largest / 2
+    return Math.min(middle, 0.8 * this.largest)
+  }
+
+  limitMap(threshold) {
+    const { map } = this.layers
+    if (!map) return
+    map.cal_min = Math.max(threshold, 1e-9)
+    map.cal_max = Math.max(this.largest, map.cal_min * 1.0001)
   }
 
   setThreshold(value) {
-    const { map } = this.layers
-    if (!map) return
-    map.cal_min = Math.max(value, 1e-9)
-    map.cal_max = Math.max(this.largest, map.cal_min * 1.0001)
-    this.nv.updateGLVolume()
+    this.limitMap(value)
+    this.refresh()
+  }
+
+  // The scan below the layers has not changed; sending it again would make sliders slow.
+  refresh() {
+    if (!this.nv?.volumes.length) return
+    if (!this.layers.scan) return this.nv.updateGLVolume()
+    this.nv.volumes.forEach((layer, k) => k > 0 && this.nv.refreshLayers(layer, k))
+    this.nv.drawScene()
   }
 
   setOpacity(value) {
@@ -128,8 +153,9 @@ export class VolumeView {
   }
 
   setLayerOpacity(name, value) {
-    const at = this.nv?.volumes.indexOf(this.layers[name]) ?? -1
-    if (at >= 0) this.nv.setOpacity(at, value)
+    if (!this.layers[name]) return
+    this.layers[name].opacity = value
+    this.refresh()
   }
 
   setPlanes(kind) {

@@ -1,0 +1,419 @@
+"""The viewer in a real browser, with WebGL in software."""
+
+import io
+import os
+import shutil
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from aberra import IADC, OCSVM, save
+from aberra.data.mri.nifti import read_nifti, write_nifti
+from aberra.data.mri.phantom import head_phantom
+from aberra.viewer import app as viewer_app
+from aberra.viewer.app import BUNDLE, Shelf
+from aberra.viewer.catalogue import catalogue
+from aberra.viewer.marks import NAME, Marks
+from aberra.viewer.serve import Door, make_server
+
+playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+DATA = os.environ.get("ABERRA_DATA", "")
+SOFTWARE_WEBGL = ["--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed"),
+]
+needs_bundle = pytest.mark.skipif(
+    not BUNDLE.is_file(), reason="NiiVue is not bundled: install npm and run make install"
+)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    arguments = [*SOFTWARE_WEBGL, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with playwright.sync_playwright() as player:
+        browser = player.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium):
+    """Return a function that serves something and opens it; no page may complain or go outside."""
+    trouble, closing = [], []
+
+    @contextmanager
+    def serving(found):
+        door = Door()
+        server = make_server(Shelf(found), door)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [door.socket]})
+        thread.start()
+        try:
+            yield door
+        finally:
+            server.should_exit = True
+            thread.join()
+
+    def watch(page, port):
+        page.on("console", lambda m: trouble.append(m.text) if m.type != "log" else None)
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        own = (f"http://127.0.0.1:{port}/", "data:", "blob:")
+        page.on("request", lambda r: None if r.url.startswith(own) else trouble.append(r.url))
+
+    def visit(found, door=None, **context):
+        if door is None:
+            manager = serving(found)
+            door = manager.__enter__()
+            closing.append(lambda: manager.__exit__(None, None, None))
+        tab = chromium.new_context(viewport={"width": 1280, "height": 800}, **context)
+        closing.append(tab.close)
+        page = tab.new_page()
+        watch(page, door.port)
+        page.goto(door.address)
+        page.door = door
+        return page
+
+    yield visit
+    for close in reversed(closing):
+        close()
+    assert trouble == []
+
+
+def make_scans(folder, count=3, shape=(48, 56, 50)):
+    """Write heads with a lesion each, and results that find it."""
+    affine = np.diag([4.0, 4.0, 4.0, 1.0])
+    affine[:3, 3] = -2.0 * (np.array(shape) - 1.0)
+    rows = []
+    for k in range(count):
+        name = f"head-{k}"
+        scan, _ = head_phantom(affine, shape, lesion=(-30 + 20 * k, 20, 30))
+        odd = gaussian_filter(head_phantom(affine, shape)[0].array - scan.array, 1.0)
+        layers = f"{name}_anomaly.nii.gz", f"{name}_segmentation.nii.gz"
+        write_nifti(folder / f"{name}.nii.gz", scan.array, scan)
+        write_nifti(folder / layers[0], odd / 100, scan)
+        write_nifti(folder / layers[1], odd > 30, scan)
+        rows.append((f"{name}.nii.gz", *layers, 10.0 - k, 7.0, ""))
+    columns = ["scan", "map", "segmentation", "score", "millilitres", "error"]
+    pd.DataFrame(rows, columns=columns).to_csv(folder / "scores.csv", index=False)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def heads(tmp_path_factory):
+    return make_scans(tmp_path_factory.mktemp("heads"))
+
+
+@pytest.fixture
+def scans(heads, tmp_path):
+    return Path(shutil.copytree(heads, tmp_path / "results"))
+
+
+def picture(page):
+    """Return the pixels of the drawn scan."""
+    page.wait_for_timeout(80)  # a frame or two
+    data = page.locator("#canvas").screenshot()
+    return np.asarray(PIL.open(io.BytesIO(data)).convert("RGB")).astype(int)
+
+
+def changed(before, after):
+    return int((np.abs(before - after).max(axis=-1) > 24).sum())
+
+
+def coloured(pixels):
+    """Count pixels as red and yellow as the map is drawn."""
+    return int(((pixels[..., 0] - pixels[..., 2]) > 80).sum())
+
+
+def shown(page, name):
+    page.wait_for_selector(f"#canvas[data-shown='{name}']")
+
+
+def slide(page, name, value):
+    page.locator(f"#{name}").fill(str(value))
+
+
+@needs_bundle
+def test_sliders_mask_and_crosshair_change_the_picture(visit, scans):
+    page = visit(catalogue(scans))
+    shown(page, "head-0.nii.gz")
+    first = picture(page)
+    assert coloured(first) > 100
+
+    slide(page, "opacity", 0)
+    assert page.locator("#opacity-value").inner_text() == "0 %"
+    assert coloured(picture(page)) < coloured(first) / 5
+    slide(page, "opacity", 1)
+    assert changed(first, picture(page)) > 100
+
+    strongest = page.locator("#threshold").get_attribute("max")
+    whole = coloured(picture(page))
+    slide(page, "threshold", strongest)
+    assert coloured(picture(page)) < whole / 5
+    slide(page, "threshold", 0.05)
+    assert coloured(picture(page)) > whole / 2
+
+    with_mask = picture(page)
+    page.keyboard.press("m")
+    assert not page.locator("#mask").is_checked()
+    assert changed(with_mask, picture(page)) > 30
+
+    place = page.locator("#place").inner_text()
+    assert "mm" in place
+    assert float(place.split()[-1]) == pytest.approx(float(strongest), rel=0.01)  # at the peak
+    page.locator("#canvas").click(position={"x": 200, "y": 200})
+    page.wait_for_function("text => document.querySelector('#place').innerText !== text", arg=place)
+
+
+@needs_bundle
+def test_the_crosshair_stands_where_the_lesion_is(visit, scans):
+    page = visit(catalogue(scans))
+    for name, x in (("head-0.nii.gz", -30), ("head-1.nii.gz", -10), ("head-2.nii.gz", 10)):
+        shown(page, name)
+        text = page.locator("#place").inner_text().replace("\N{MINUS SIGN}", "-").split()
+        mm = [float(text[text.index(axis) + 1]) for axis in "xyz"]
+        assert np.linalg.norm(np.subtract(mm, (x, 20, 30))) < 12 + 4  # radius and a voxel
+        page.keyboard.press("j")
+
+
+@needs_bundle
+def test_marks_survive_a_reload_and_reach_other_browsers(visit, scans):
+    found = catalogue(scans)
+    page = visit(found)
+    shown(page, "head-0.nii.gz")
+    page.keyboard.press("r")
+    page.wait_for_selector("#scan-0[data-mark=reject]")
+    page.keyboard.press("j")
+    shown(page, "head-1.nii.gz")
+    other = visit(found, page.door)
+    other.wait_for_selector("#scan-0[data-mark=reject]")
+    shown(other, "head-0.nii.gz")
+    other.keyboard.press("k")  # already the first: stays
+    other.keyboard.press("End")
+    shown(other, "head-2.nii.gz")
+    other.keyboard.press("a")
+    other.wait_for_selector("#scan-2[data-mark=accept]")
+    page.reload()
+    page.wait_for_selector("#scan-2[data-mark=accept]")
+    page.wait_for_selector("#scan-0[data-mark=reject]")
+    shown(page, "head-1.nii.gz")  # the same scan as before
+    assert page.locator("#progress").inner_text() == "2 of 3 reviewed"
+    page.select_option("#marked", "none")
+    assert page.locator("#list li:visible").count() == 1
+    assert Marks(scans).of("scans") == {"head-0.nii.gz": "reject", "head-2.nii.gz": "accept"}
+    assert "token" not in page.url
+
+
+def focused(page):
+    return page.evaluate("() => document.activeElement.id || document.activeElement.innerText")
+
+
+def outlined(page):
+    return page.evaluate(
+        """() => {
+            const here = document.activeElement
+            const drawn = here.querySelector(':scope > [aria-selected=true]') ?? here
+            return getComputedStyle(drawn).outlineStyle !== 'none'
+                && parseFloat(getComputedStyle(drawn).outlineWidth) >= 2
+        }"""
+    )
+
+
+@needs_bundle
+def test_a_whole_review_without_a_mouse(visit, scans):
+    page = visit(catalogue(scans))
+    shown(page, "head-0.nii.gz")
+    assert focused(page) == "list"
+    page.keyboard.press("ArrowDown")
+    shown(page, "head-1.nii.gz")
+    assert outlined(page)
+    visited = []
+    for _ in range(9):
+        page.keyboard.press("Tab")
+        visited.append(focused(page))
+        assert outlined(page), visited[-1]
+    assert [name.split("\n")[0][:8] for name in visited] == [
+        "✓ Accept",
+        "✗ Reject",
+        "Undo u",
+        "canvas",
+        "opacity",
+        "threshol",
+        "mask",
+        "peak",
+        "planes",
+    ]
+    for _ in range(3):
+        page.keyboard.press("Shift+Tab")
+    before = page.locator("#threshold-value").inner_text()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#threshold-value").inner_text() != before
+    for _ in range(2):
+        page.keyboard.press("Shift+Tab")
+    assert focused(page) == "canvas"
+    place = page.locator("#place").inner_text()
+    page.keyboard.press("PageUp")
+    page.wait_for_function("text => document.querySelector('#place').innerText !== text", arg=place)
+    page.keyboard.press("j")  # letters work in the picture as well
+    shown(page, "head-2.nii.gz")
+    page.keyboard.press("/")
+    page.keyboard.type("head-1")
+    assert page.locator("#list li:visible").count() == 1
+    page.keyboard.press("Escape")
+    page.keyboard.press("?")
+    assert page.locator("#help").is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("a")
+    page.wait_for_selector("#scan-2[data-mark=accept]", state="attached")
+
+
+@needs_bundle
+def test_what_cannot_be_shown_is_explained(visit, scans):
+    (scans / "head-0.nii.gz").unlink()
+    (scans / "head-1.nii.gz").write_bytes(b"no volume at all")
+    page = visit(catalogue(scans))
+    page.wait_for_selector("text=Only the map is here")
+    page.keyboard.press("j")
+    page.wait_for_selector("text=head-1.nii.gz cannot be shown")
+    page.keyboard.press("j")
+    shown(page, "head-2.nii.gz")
+    assert page.locator("#notice").is_hidden()
+
+
+def test_without_niivue_lists_and_marks_work(visit, scans, monkeypatch, tmp_path):
+    monkeypatch.setattr(viewer_app, "BUNDLE", tmp_path / "niivue.js")
+    page = visit(catalogue(scans))
+    page.wait_for_selector("text=run make install")
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    page.wait_for_selector("#scan-1[data-mark=accept]")
+    assert Marks(scans).of("scans") == {"head-1.nii.gz": "accept"}
+
+
+def test_marks_that_cannot_be_kept_are_announced(visit, scans, monkeypatch, tmp_path):
+    monkeypatch.setattr(viewer_app, "BUNDLE", tmp_path / "niivue.js")
+    (scans / NAME).write_text("{}")
+    page = visit(catalogue(scans))
+    page.wait_for_selector("[role=alert] >> text=Move it away")
+
+
+def test_a_thousand_scans_are_listed_before_any_volume_is_read(visit, tmp_path):
+    for k in range(1000):
+        (tmp_path / f"scan-{k:04d}.nii.gz").write_bytes(b"")  # reading one would fail
+    columns = {"scan": [f"scan-{k:04d}.nii.gz" for k in range(1000)], "score": range(1000)}
+    table = pd.DataFrame({**columns, "map": "", "segmentation": "", "millilitres": "", "error": ""})
+    table.to_csv(tmp_path / "scores.csv", index=False)
+    page = visit(catalogue(tmp_path))
+    page.wait_for_selector("#scan-999", state="attached")
+    assert page.locator("#list li").count() == 1000
+    assert "scan-0999" in page.locator("#scan-0").inner_text()
+
+
+def test_table_is_sorted_filtered_paged_and_marked(visit, tmp_path):
+    generator = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "id": [f"row-{k:04d}" for k in range(350)],
+            "score": generator.permutation(350) / 7,
+            "percentile": generator.uniform(0, 100, 350),
+            "flag": generator.random(350) < 0.1,
+            "reason_1": generator.choice(["age", "income"], 350),
+            "reason_2": "balance",
+            "reason_3": None,
+        }
+    )
+    table.to_parquet(tmp_path / "scores.parquet")
+    best = table.sort_values("score", ascending=False).id.tolist()
+    page = visit(catalogue(tmp_path / "scores.parquet"))
+    cell = page.locator("#rows tr td.id")
+    page.wait_for_selector("#rows tr")
+    assert cell.first.inner_text() == best[0]
+    page.keyboard.press("j")
+    page.keyboard.press("a")
+    page.wait_for_selector("#rows tr:nth-child(2) .sign.accept")
+    page.keyboard.press("]")
+    page.wait_for_selector("text=101\N{EN DASH}200 of 350 rows")
+    assert cell.first.inner_text() == best[100]
+    page.locator("[data-column=id]").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_selector("th[aria-sort=ascending] >> text=Id")
+    assert cell.first.inner_text() == "row-0000"
+    page.keyboard.press("/")
+    page.keyboard.type("row-03")
+    page.wait_for_selector("text=50 rows (of 350)")
+    page.locator("#find").fill("")
+    page.check("#flagged")
+    page.wait_for_selector(f"text={int(table.flag.sum())} rows (of 350)")
+    page.uncheck("#flagged")
+    page.select_option("#marked", "accept")
+    page.wait_for_selector("text=1 rows (of 350)")
+    assert cell.first.inner_text() == best[1]
+    page.reload()
+    page.wait_for_selector("#rows tr:nth-child(2) .sign.accept")
+
+
+def test_model_page_draws_the_curves(visit, tmp_path, dirty_blob):
+    X, _ = dirty_blob
+    model = IADC(OCSVM(), n_members=2, max_rounds=20, random_state=0).fit(X)
+    save(model, tmp_path / "model.aberra")
+    page = visit(catalogue(tmp_path / "model.aberra"))
+    page.wait_for_selector("#doubts tr")
+    assert page.locator("h1").inner_text() == "IADC(OCSVM)"
+    assert page.locator("#trust .doubt").count() == 10
+    assert page.locator("#crossings rect").count() == len(model.history_) - 1
+    page.locator("#doubts tr").nth(2).focus()
+    assert page.locator("#curve-2.chosen").count() == 1
+    assert f"Round {model.history_.kept + 1} was kept" in page.locator("#trust svg").get_attribute(
+        "aria-label"
+    )
+
+
+def test_report_runs_alone(visit, tmp_path):
+    (tmp_path / "report.html").write_text(
+        "<!doctype html><link rel='icon' href='data:,'><p>no</p>"
+        "<script>document.querySelector('p').textContent = 'yes'</script>"
+    )
+    page = visit(catalogue(tmp_path))
+    assert page.locator("p").inner_text() == "yes"
+
+
+def test_dark_and_light(visit, scans, monkeypatch, tmp_path):
+    monkeypatch.setattr(viewer_app, "BUNDLE", tmp_path / "niivue.js")
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    found = catalogue(scans)
+    light = visit(found, color_scheme="light")
+    dark = visit(found, light.door, color_scheme="dark")
+    assert light.evaluate(ground) != dark.evaluate(ground)
+
+
+@needs_bundle
+@pytest.mark.skipif(not DATA, reason="ABERRA_DATA does not say where the IXI volumes are")
+def test_the_ixi_volumes(visit, tmp_path):
+    volumes = sorted(Path(DATA).rglob("IXI*_t1w.nii.gz"))
+    assert len(volumes) == 8
+    for path in volumes:
+        scan = read_nifti(path)
+        shutil.copy(path, tmp_path)
+        bright = scan.array / scan.array.max()
+        write_nifti(tmp_path / path.name.replace(".nii", "_anomaly.nii"), bright, scan)
+    page = visit(catalogue(tmp_path))
+    for path in volumes:
+        shown(page, path.name)
+        drawn = picture(page)
+        assert (drawn.max(axis=-1) > 60).mean() > 0.05
+        slide(page, "opacity", 0.1)
+        assert changed(drawn, picture(page)) > 200
+        slide(page, "opacity", 0.7)
+        page.keyboard.press("a")
+        page.keyboard.press("j")
+    page.reload()
+    page.wait_for_selector("text=8 of 8 reviewed")
