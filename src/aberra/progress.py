@@ -1,13 +1,16 @@
-"""Progress of long work, shown only to those who ask for it.
+"""Progress of long work, shown only to those who ask for it, and an end to it that they may set.
 
 A loop calls `advance` as it goes; nothing happens unless a `progress_bar` block is open around it.
+A training that may stop early asks `time_is_up`; it never is unless a `deadline` block is open.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 
 Listener = Callable[[str, float, str], None]
 
@@ -29,6 +32,37 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+@dataclass
+class Deadline:
+    """When a training is to stop, and what share of it was done if it had to."""
+
+    ends: float  # by the monotonic clock
+    stopped_at: float | None = None
+
+
+_deadline: ContextVar[Deadline | None] = ContextVar("aberra_deadline", default=None)
+
+
+@contextmanager
+def deadline(seconds: float) -> Iterator[Deadline]:
+    """Let a training inside the block stop after so many seconds, with what it has learnt."""
+    limit = Deadline(time.monotonic() + seconds)
+    token = _deadline.set(limit)
+    try:
+        yield limit
+    finally:
+        _deadline.reset(token)
+
+
+def time_is_up(done: float) -> bool:
+    """Say whether to stop now, at this share of the training."""
+    limit = _deadline.get()
+    if limit is None or time.monotonic() < limit.ends or done >= 1.0:
+        return False
+    limit.stopped_at = done
+    return True
 
 
 @contextmanager

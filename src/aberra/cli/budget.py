@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from typing import Any
 
-import numpy as np
-from sklearn.base import clone
-
-from aberra.cli.wishes import DIFFUSION, Budget, DetectorName, Wishes
+from aberra.cli.wishes import Budget
 from aberra.errors import RoundsExhaustedWarning
-from aberra.progress import advance
+from aberra.progress import advance, deadline
 
-TRIAL_STEPS = 8
-TRIAL_IMAGES = 32
-TRAINING_SHARE = 0.85  # of the time left; the rest is for thresholds and scores
+TRAINING_SHARE = 0.8  # of the time left; the rest is for the threshold and the training scores
 
 
 def fit_in_rounds(model: Any, data: Any, budget: Budget) -> bool:
@@ -41,31 +35,8 @@ def fit_in_rounds(model: Any, data: Any, budget: Budget) -> bool:
     return ended
 
 
-def steps_within(model: Any, images: Any, wishes: Wishes) -> tuple[int, float] | None:
-    """Return the training steps that fit into the budget and the seconds of one, if too few."""
-    usual = _usual_steps(wishes)
-    seconds = _seconds_a_step(model, np.asarray(images[:TRIAL_IMAGES]))
-    steps = int(TRAINING_SHARE * wishes.budget.left / seconds)
-    return (max(1, steps), seconds) if steps < usual else None
-
-
-def _seconds_a_step(model: Any, images: Any) -> float:
-    """Time two short trainings; their difference is free of what happens once."""
-    took = []
-    for steps in (1, 1 + TRIAL_STEPS):
-        trial = clone(model).set_params(train_steps=steps, checkpoint=None)
-        started = time.perf_counter()
-        trial.fit(images)
-        took.append(time.perf_counter() - started)
-    return max(took[1] - took[0], 1e-4) / TRIAL_STEPS
-
-
-def _usual_steps(wishes: Wishes) -> int:
-    name: DetectorName = wishes.localiser
-    if name in DIFFUSION:
-        from aberra.localise.diffusion import PRESETS
-
-        return PRESETS[wishes.preset.value].train_steps
-    from aberra.localise.reconstruction import PRESETS as REBUILDERS
-
-    return REBUILDERS[wishes.preset.value].pace.train_steps
+def fit_in_time(model: Any, images: Any, budget: Budget) -> float | None:
+    """Fit a localiser; return the share of its steps that were taken, if the budget ended them."""
+    with deadline(TRAINING_SHARE * budget.left) as limit:
+        model.fit(images)
+    return limit.stopped_at

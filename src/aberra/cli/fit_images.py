@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.cli import trust
-from aberra.cli.budget import fit_in_rounds, steps_within
+from aberra.cli.budget import fit_in_rounds, fit_in_time
 from aberra.cli.wishes import SIDES, DetectorName, LookFor, Robust, Wishes, image_model
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import find_volumes, read_volume
@@ -156,13 +156,10 @@ def _fit_in_time(model: Any, images: NDArray[Any], wishes: Wishes, robust: Robus
         history = model.history_
         why = "the time was used" if ended else history.reason
         return f"{minutes}: {len(history)} rounds, kept number {history.kept + 1}; {why}"
-    fewer = steps_within(model, images, wishes)
-    if fewer is not None:
-        model.set_params(train_steps=fewer[0])
-    model.fit(images)
-    if fewer is None:
+    stopped = fit_in_time(model, images, wishes.budget)
+    if stopped is None:
         return f"{minutes}: enough for all training steps"
-    return f"{minutes}: {fewer[0]} training steps instead of all, at {fewer[1]:.2g} s each"
+    return f"{minutes} were used: training stopped after {100 * stopped:.0f} % of its steps"
 
 
 def _scores(model: Any, images: NDArray[Any]) -> NDArray[np.float64]:

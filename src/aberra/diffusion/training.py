@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
+from aberra.data.images import TrainingImages, parts
 from aberra.diffusion.losses import addm_loss, ddpm_loss, discriminator_loss
 from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import SCHEDULES, Schedule, p_sample, predict_x0, q_sample
@@ -22,7 +23,7 @@ from aberra.nets.checkpoint import Checkpoint, fingerprint
 from aberra.nets.discriminator import Discriminator, DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
 from aberra.nets.unet import Denoiser, UNetPlan, denoiser
-from aberra.progress import advance
+from aberra.progress import advance, time_is_up
 from aberra.rng import batch_rows, draw_seeds, torch_generator
 
 ADAM_BETAS = (0.9, 0.999)
@@ -145,7 +146,7 @@ class Training:
 
 
 def train(
-    images: Tensor,
+    images: TrainingImages,
     weights: Tensor,
     plan: DiffusionPlan,
     seed: int,
@@ -170,7 +171,7 @@ def train(
         from there; when it is over, its file is deleted.
     """
     run = Training(plan, seed, place)
-    mark = fingerprint((asdict(plan), seed, place.half), images, weights)
+    mark = fingerprint((asdict(plan), seed, place.half), parts(images), [weights])
     keeper = Checkpoint(folder, mark, run.nets, run.optimisers, minutes, place.rank == 0)
     mine = place.share(plan.batch_size)
     for step in range(keeper.resume(), plan.train_steps):
@@ -183,6 +184,8 @@ def train(
         if (step + 1) % LOSS_EVERY == 0 or step + 1 == plan.train_steps:
             report(losses, step + 1, plan.train_steps)
         keeper.step_done(step + 1)
+        if time_is_up((step + 1) / plan.train_steps):
+            break
     keeper.remove()
     return run.average.eval()
 

@@ -17,10 +17,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from aberra.data.images import TrainingImages, parts
 from aberra.diffusion.training import LOSS_EVERY, report
 from aberra.localise.base import Localiser
 from aberra.nets.checkpoint import Checkpoint, fingerprint
 from aberra.nets.place import Place, Precision, find_place
+from aberra.progress import time_is_up
 from aberra.rng import batch_rows, draw_seeds, torch_generator
 
 
@@ -119,12 +121,12 @@ class NetworkLocaliser(Localiser):
         run: Training,
         settings: object,
         pace: Pace,
-        images: Tensor,
+        images: TrainingImages,
         weights: Tensor,
         seed: int,
     ) -> None:
         """Take all steps of a training; `settings` are what its result depends on besides."""
-        mark = fingerprint((settings, pace, seed, run.place.half), images, weights)
+        mark = fingerprint((settings, pace, seed, run.place.half), parts(images), [weights])
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         writes = run.place.rank == 0
         minutes = self.checkpoint_minutes
@@ -134,10 +136,14 @@ class NetworkLocaliser(Localiser):
             if (step + 1) % LOSS_EVERY == 0 or step + 1 == pace.train_steps:
                 report([loss], step + 1, pace.train_steps)
             keeper.step_done(step + 1)
+            if time_is_up((step + 1) / pace.train_steps):
+                break
         keeper.remove()
 
 
-def draw(images: Tensor, weights: Tensor, size: int, seed: int, step: int, place: Place) -> Batch:
+def draw(
+    images: TrainingImages, weights: Tensor, size: int, seed: int, step: int, place: Place
+) -> Batch:
     """Return this process's share of the images of one step."""
     mine = place.share(size)
     rows = torch.from_numpy(batch_rows(seed, len(images), size, step))[mine]
