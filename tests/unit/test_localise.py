@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from aberra import ADDM, DDPM, IADC, AnoDDPM, load, save
+from aberra import ADDM, DDPM, IADC, AnoDDPM, IntensityThreshold, SpatialAE, load, save
+from aberra.data.images import parts
 from aberra.errors import DataError
-from aberra.localise.base import MapStyle, image_scores, smoothed, upper_quantile
-from aberra.localise.frame import frame_for
+from aberra.localise.base import MapStyle, image_scores, not_finite, smoothed, upper_quantile
+from aberra.localise.frame import FramedImages, frame_for
 
 KINDS = [DDPM, AnoDDPM, ADDM]
 FAST = {"train_steps": 2, "batch_size": 4, "sampling_steps": 2, "random_state": 0}
@@ -253,3 +254,31 @@ def test_a_trained_model_finds_what_does_not_belong():
     assert maps[:, lesion].mean() > 5 * maps[:, ~lesion].mean()
     healthy = phantoms(10, seed=6)
     assert model.anomaly_score(sick).min() > model.anomaly_score(healthy).max()
+
+
+def test_images_come_into_the_frame_when_they_are_asked_for():
+    images = np.random.default_rng(0).random((9, 1, 21, 30), np.float32)
+    frame = frame_for(images, (1, 21, 30), 16, 4)
+    rows = np.array([7, 2, 2, 5])
+    framed = FramedImages(images, frame, rows)
+    whole = frame.inward(images)
+    assert framed.shape == (4, *whole.shape[1:])
+    torch.testing.assert_close(framed[torch.tensor([3, 0])], whole[[5, 7]], rtol=0, atol=0)
+    torch.testing.assert_close(torch.cat(list(parts(framed, 3))), whole[rows], rtol=0, atol=0)
+
+
+def test_images_may_stay_in_a_file(tmp_path):
+    images = np.random.default_rng(0).random((12, 1, 16, 16), np.float32)
+    np.save(tmp_path / "slices.npy", images)
+    on_disk = np.load(tmp_path / "slices.npy", mmap_mode="r")
+    for kind in (SpatialAE(train_steps=2, batch_size=4), IntensityThreshold()):
+        kind.set_params(random_state=0)
+        here = clone(kind).fit(images).anomaly_map(images)
+        there = clone(kind).fit(on_disk).anomaly_map(images)
+        np.testing.assert_array_equal(here, there)
+
+
+def test_images_that_are_not_finite_are_named():
+    images = np.zeros((600, 1, 8, 8), np.float32)
+    images[[300, 599], 0, 3, 3] = np.nan
+    assert not_finite(images).tolist() == [300, 599]

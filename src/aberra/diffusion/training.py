@@ -69,7 +69,7 @@ class Draw:
 
 
 def draw(
-    plan: DiffusionPlan, shape: torch.Size, seed: int, step: int, device: torch.device
+    plan: DiffusionPlan, shape: tuple[int, ...], seed: int, step: int, device: torch.device
 ) -> Draw:
     """Draw rows, noise levels and noise for one step from images of `shape` (n, c, h, w)."""
     generator = torch_generator(draw_seeds(seed, 1, step, n=1)[0])

@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn import functional as F
 
+from aberra.data.images import PART, TrainingImages
 from aberra.detectors.base import Rows, all_or_nothing, checked_weights, tiles
 from aberra.errors import DataError, DivergenceError
-from aberra.localise.frame import Frame, frame_for
+from aberra.localise.frame import Frame, FramedImages, frame_for
 from aberra.rng import RandomState, draw_seeds, entropy_of, stream
 
 Images = NDArray[Any]  # (n, c, h, w), any number type
@@ -113,9 +114,9 @@ def image_scores(maps: NDArray[np.float32]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class PreparedImages:
-    """The one training copy of the images, as the network sees them."""
+    """The images as they came, and how the network sees them."""
 
-    images: Tensor  # (n, c, h', w')
+    raw: NDArray[Any]
     frame: Frame
 
 
@@ -149,7 +150,7 @@ class Localiser(BaseEstimator, ABC):
         """Return the network's image size, and what its sides must be multiples of."""
 
     @abstractmethod
-    def _train_one(self, images: Tensor, weights: Tensor, seed: int) -> Any:
+    def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> Any:
         """Train one member on images as the network sees them."""
 
     @abstractmethod
@@ -241,7 +242,7 @@ class Localiser(BaseEstimator, ABC):
     def _prepare(self, data: Images) -> PreparedImages:
         size, multiple = self._size_and_multiple()
         frame = frame_for(data, self.image_shape_, self.image_size or size, multiple)
-        return PreparedImages(frame.inward(data), frame)
+        return PreparedImages(data, frame)
 
     def _train(
         self,
@@ -253,7 +254,8 @@ class Localiser(BaseEstimator, ABC):
         trained = []
         for drawn, w, seed in zip(rows, weights, seeds, strict=True):
             own = torch.from_numpy(w[drawn].astype(np.float32))
-            trained.append(self._train_one(prepared.images[torch.from_numpy(drawn)], own, seed))
+            images = FramedImages(prepared.raw, prepared.frame, drawn)
+            trained.append(self._train_one(images, own, seed))
         return self._members(prepared.frame, trained)
 
     def _held_out(
@@ -313,8 +315,7 @@ class Localiser(BaseEstimator, ABC):
             )
         if data.dtype.kind not in "fiub" or data.size == 0:
             raise DataError(f"{name} takes numbers, but got {data.dtype} of shape {data.shape}.")
-        if data.dtype.kind == "f" and not np.isfinite(data).all():
-            bad = np.flatnonzero(~np.isfinite(data).reshape(len(data), -1).all(axis=1))
+        if data.dtype.kind == "f" and len(bad := not_finite(data)):
             raise DataError(
                 f"{len(bad)} of {len(data)} images hold NaN or infinity, the first is image "
                 f"{bad[0]}. Replace these pixels or leave the images out."
@@ -334,6 +335,16 @@ class Localiser(BaseEstimator, ABC):
         if found.shape != shape:
             raise DataError(f"The mask has shape {found.shape}, but the maps have {shape}.")
         return found.astype(bool)
+
+
+def not_finite(images: NDArray[Any]) -> NDArray[np.int64]:
+    """Return which images hold NaN or infinity, a few looked at at a time."""
+    found = [
+        start + np.flatnonzero(~np.isfinite(part).reshape(len(part), -1).all(axis=1))
+        for start in range(0, len(images), PART)
+        for part in [images[start : start + PART]]
+    ]
+    return np.concatenate(found)
 
 
 def upper_quantile(values: NDArray[np.float32], counts: NDArray[Any], share: float) -> float:

@@ -12,6 +12,7 @@ import torch
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
+from aberra.data.images import TrainingImages
 from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import SCHEDULES, ddim_step, p_sample, predict_x0, q_sample, walk
 from aberra.diffusion.training import DiffusionPlan, train
@@ -202,7 +203,7 @@ class DiffusionLocaliser(Localiser):
     def _discriminator(self, preset: DiffusionPreset, side: int) -> DiscriminatorPlan | None:
         return None
 
-    def _train_one(self, images: Tensor, weights: Tensor, seed: int) -> Denoiser:
+    def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> Denoiser:
         place = find_place(self.device, self.precision)
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         minutes = self.checkpoint_minutes

@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Adam, RMSprop
 
+from aberra.data.images import TrainingImages
 from aberra.localise.base import Error, MapStyle
 from aberra.localise.frame import Frame
 from aberra.localise.network import Batch, NetworkLocaliser, Pace, Training, per_image
@@ -395,7 +396,7 @@ class FAnoGAN(NetworkLocaliser):
         preset = PRESETS[self.preset]
         return preset.image_size, int(preset.patch * 2 ** (len(preset.widths) - 1))
 
-    def _train_one(self, images: Tensor, weights: Tensor, seed: int) -> AnoGANNet:
+    def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> AnoGANNet:
         preset = PRESETS[self.preset]
         _, multiple = self._size_and_multiple()
         coarse = (images.shape[2] // multiple, images.shape[3] // multiple)

@@ -62,6 +62,30 @@ class Frame:
         return (x + 1) * ((self.high - self.low) / 2) + self.low
 
 
+@dataclass(frozen=True)
+class FramedImages:
+    """Raw images, brought into the frame when they are asked for.
+
+    So a training holds one batch in memory, and the raw images may stay in a file (a memory map).
+    """
+
+    raw: NDArray[Any]  # (n, c, h, w), or rows of c * h * w
+    frame: Frame
+    rows: NDArray[np.int64]  # which of them, in which order
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """Images, channels, height and width as the network sees them."""
+        (h, w), k = self.frame.grid, self.frame.multiple
+        return len(self.rows), self.frame.image_shape[0], h + -h % k, w + -w % k
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        return self.frame.inward(self.raw[self.rows[rows.numpy()]])
+
+
 def frame_for(images: NDArray[Any], shape: tuple[int, int, int], size: int, multiple: int) -> Frame:
     """Choose the frame for training images given as rows (n, c * h * w) or (n, c, h, w)."""
     if images.dtype == np.uint8:

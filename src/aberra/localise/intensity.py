@@ -9,6 +9,7 @@ import torch
 from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
+from aberra.data.images import TrainingImages, parts
 from aberra.localise.base import Error, Localiser, MapStyle, Restorers
 from aberra.localise.frame import Frame
 from aberra.rng import RandomState
@@ -139,18 +140,19 @@ class IntensityThreshold(Localiser):
     def _size_and_multiple(self) -> tuple[int, int]:
         return AS_THEY_COME, 1
 
-    def _train_one(self, images: Tensor, weights: Tensor, seed: int) -> Level:
+    def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> Level:
         n, c, h, w = images.shape
         net = Level(LevelPlan(c, (h, w)))
-        flat = images.reshape(n, -1)
-        parts = flat.split(max(1, CHUNK // n), dim=1)
-        middle = torch.cat([weighted_median(part, weights) for part in parts]).reshape(c, h, w)
         if self.reference == "overall":
             each = weights.repeat_interleave(h * w)
-            channels = images.transpose(0, 1).reshape(c, -1)
+            channels = torch.cat(list(parts(images))).transpose(0, 1).reshape(c, -1)
             overall = [weighted_median(channel[:, None], each) for channel in channels]
             middle = torch.stack(overall)[:, :, None].expand(c, h, w)
-        net.level.copy_(middle)
+        else:
+            some = torch.arange(c * h * w).split(max(1, CHUNK // n))
+            columns = (torch.cat([p.flatten(1)[:, at] for p in parts(images)]) for at in some)
+            middle = torch.cat([weighted_median(values, weights) for values in columns])
+        net.level.copy_(middle.reshape(c, h, w))
         return net.eval()
 
     def _members(self, frame: Frame, trained: list[Level]) -> Levels:

@@ -19,6 +19,7 @@ from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 from torch.optim import Adam
 
+from aberra.data.images import TrainingImages
 from aberra.localise.base import Error, MapStyle, Restorers
 from aberra.localise.frame import Frame
 from aberra.localise.network import Batch, NetworkLocaliser, Pace, Training, per_image
@@ -328,7 +329,7 @@ class SpatialAE(NetworkLocaliser):
         preset = PRESETS[self.preset]
         return preset.image_size, int(2 ** len(preset.down))
 
-    def _train_one(self, images: Tensor, weights: Tensor, seed: int) -> SpatialNet:
+    def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> SpatialNet:
         preset = PRESETS[self.preset]
         code = self.code_channels or preset.code
         plan = SpatialPlan(images.shape[1], preset.down, preset.up, code)
@@ -449,7 +450,7 @@ class DenseVAE(NetworkLocaliser):
         preset = PRESETS[self.preset]
         return preset.image_size, int(2 ** len(preset.down))
 
-    def _train_one(self, images: Tensor, weights: Tensor, seed: int) -> DenseNet:
+    def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> DenseNet:
         preset = PRESETS[self.preset]
         _, multiple = self._size_and_multiple()
         plan = DensePlan(

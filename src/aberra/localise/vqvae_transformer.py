@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Adam
 
+from aberra.data.images import TrainingImages
 from aberra.localise.base import Error, Images, Maps, MapStyle, Restorers
 from aberra.localise.frame import Frame
 from aberra.localise.network import Batch, NetworkLocaliser, Pace, Training, per_image
@@ -460,7 +461,7 @@ class VQTransformer(NetworkLocaliser):
         preset = PRESETS[self.preset]
         return preset.image_size, int(2 ** len(preset.widths))
 
-    def _train_one(self, images: Tensor, weights: Tensor, seed: int) -> VQNet:
+    def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> VQNet:
         preset = PRESETS[self.preset]
         _, multiple = self._size_and_multiple()
         plan = VQPlan(

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -98,10 +99,10 @@ class Checkpoint:
             ) from error
 
 
-def fingerprint(settings: object, *arrays: Tensor) -> str:
+def fingerprint(settings: object, *arrays: Iterable[Tensor]) -> str:
     """Return a digest of settings and data."""
     digest = sha256(repr(settings).encode())
-    for array in arrays:
+    for array in chain(*arrays):
         digest.update(repr((array.shape, array.dtype)).encode())
         digest.update(array.detach().cpu().contiguous().numpy().data)
     return digest.hexdigest()
