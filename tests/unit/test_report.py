@@ -218,7 +218,11 @@ def test_text_gaps_and_dates_are_shown_as_they_are(table):
     model = MultiView(missing="impute", encode="auto", random_state=0).fit(mixed)
     page = html(model, mixed, top=120)
     assert "<b>town</b> = " + "x" * 39 + "…" in page
-    assert "(rare)" in page
+    assert "(in 0.0 % of the" not in page
+    assert re.search(r"town</b> = x+… <span class=.quiet.>\(in 1\.7 % of the training rows\)", page)
+    strange = mixed.iloc[:1].assign(town="Atlantis")
+    assert "<b>town</b> = Atlantis" in html(model, strange)
+    assert "(never seen in training)" in html(model, strange)
 
 
 def test_recipe_tells_what_was_done(iadc, table):
@@ -426,6 +430,10 @@ def test_histogram_hatches_what_lies_above():
     assert "2 lie above it" in drawn
     assert "threshold 0.5" in drawn
     assert 'class="bar odd"' not in histogram(scores, None)
+    assert "2 lie above it" in histogram(scores, 0.3)
+    at_the_edge = histogram(np.array([0.0, 0.5, 0.5, 1.0]), 0.5)  # equal is not above
+    assert at_the_edge.count('class="bar odd"') == 1
+    assert at_the_edge.count('class="bar"') == 2
 
 
 def test_crossings_mark_the_round_kept():

@@ -132,7 +132,8 @@ def histogram(
     groups = (scores,) if compared is None else (scores, compared)
     marks = () if threshold is None else (np.array([threshold]),)
     x = score_axis(*groups, *marks)
-    edges = x.edges(int(np.clip(2 * np.sqrt(len(scores)), FEWEST_BINS, MOST_BINS)))
+    n_bins = int(np.clip(2 * np.sqrt(len(scores)), FEWEST_BINS, MOST_BINS))
+    edges = _cut_at(x, x.edges(n_bins), threshold)
     shares = [np.histogram(group, edges)[0] / len(group) for group in groups]
     y = Axis(0.0, max(float(s.max()) for s in shares) * 1.05, HEIGHT - BOTTOM, TOP)
     parts = [HATCH, _frame(x, y, "anomaly score", f"share of {thing}", percents=True)]
@@ -147,20 +148,30 @@ def histogram(
     return _svg(title, parts, WIDE)
 
 
+def _cut_at(x: Axis, edges: Values, threshold: float | None) -> Values:
+    """Move the nearest inner edge to the threshold, so that no bar lies on both sides."""
+    if threshold is None:
+        return edges
+    nearest = 1 + int(np.abs(x.places(edges[1:-1]) - x.place(threshold)).argmin())
+    # Just above it: a score that equals the threshold is not flagged, and belongs to the left.
+    edges[nearest] = np.nextafter(threshold, np.inf)
+    return edges
+
+
 def _bars(
     places: Values, y: Axis, shares: Values, edges: Values, threshold: float | None
 ) -> list[str]:
-    """Draw bars; the one that the threshold falls into is cut in two colours."""
     cut = np.inf if threshold is None else threshold
-    bars = []
-    for k in np.flatnonzero(shares):
-        top, left, right = y.place(shares[k]), places[k], places[k + 1]
-        inside = edges[k] < cut < edges[k + 1]
-        at = left + (right - left) * (cut - edges[k]) / (edges[k + 1] - edges[k]) if inside else 0
-        pieces = [(left, at, "bar"), (at, right, "bar odd")] if inside else []
-        for start, end, kind in pieces or [(left, right, "bar odd" if edges[k] >= cut else "bar")]:
-            bars.append(_rect(start + 0.5, top, end - 0.5, HEIGHT - BOTTOM, kind))
-    return bars
+    return [
+        _rect(
+            places[k] + 0.5,
+            y.place(shares[k]),
+            places[k + 1] - 0.5,
+            HEIGHT - BOTTOM,
+            "bar odd" if edges[k] >= cut else "bar",
+        )
+        for k in np.flatnonzero(shares)
+    ]
 
 
 def _steps(places: Values, y: Axis, shares: Values) -> str:

@@ -135,17 +135,14 @@ def _as_fitted(model: Any, rows: pd.DataFrame) -> Any:
 def reasons_of(model: Any, rows: pd.DataFrame) -> list[tuple[Reason, ...]]:
     """Return for each row the columns that have most to do with its score."""
     shares = np.asarray(model.explain(_as_fitted(model, rows)))
-    kinds = _kinds(model)
+    usual = _Usual(model, rows)
     reasons = []
     for i, line in enumerate(shares):
-        order = np.argsort(-line, kind="stable")[:N_REASONS]
+        order = [int(j) for j in np.argsort(-line, kind="stable")[:N_REASONS]]
         reasons.append(
             tuple(
                 Reason(
-                    str(rows.columns[j]),
-                    float(line[j]),
-                    _shown(rows.iat[i, int(j)]),
-                    _usual(model.references_[:, j], kinds[j]),
+                    str(rows.columns[j]), float(line[j]), _shown(rows.iat[i, j]), usual.words(i, j)
                 )
                 for j in order
                 if line[j] >= LEAST_SHARE
@@ -154,9 +151,26 @@ def reasons_of(model: Any, rows: pd.DataFrame) -> list[tuple[Reason, ...]]:
     return reasons
 
 
-def _kinds(model: Any) -> list[str]:
-    reader = getattr(model, "reader_", None)
-    return ["number"] * model.n_features_in_ if reader is None else list(reader.kinds)
+class _Usual:
+    """What is usual in a column, in words."""
+
+    def __init__(self, model: Any, rows: pd.DataFrame) -> None:
+        self.quartiles = model.references_
+        self.reader = getattr(model, "reader_", None)
+        self.numbers = None if self.reader is None else self.reader.transform(rows)
+
+    def words(self, i: int, j: int) -> str:
+        """Say where the middle half of a column lies, or how many rows share a text."""
+        kind = "number" if self.reader is None else self.reader.kinds[j]
+        if kind == "number":
+            low, high = number(self.quartiles[0, j], 3), number(self.quartiles[2, j], 3)
+            return f"usually {low}" if low == high else f"usually {low} to {high}"
+        if kind != "text" or self.reader is None or self.numbers is None:
+            return ""
+        rarity = float(self.numbers[i, j])  # minus the logarithm of the value's share
+        if rarity >= self.reader.unseen - 1e-9:
+            return "never seen in training"
+        return f"in {percent(float(np.exp(-rarity)))} of the training rows"
 
 
 def _shown(value: Any) -> str:
@@ -166,14 +180,6 @@ def _shown(value: Any) -> str:
         return number(float(value))
     text = str(value)
     return text if len(text) <= 40 else text[:39] + "…"
-
-
-def _usual(quartiles: NDArray[np.float64], kind: str) -> str:
-    """Say where the middle half of the training rows lies."""
-    if kind != "number":
-        return "rare" if kind == "text" else ""
-    low, high = number(quartiles[0], 3), number(quartiles[2], 3)
-    return f"usually {low}" if low == high else f"usually {low} to {high}"
 
 
 # Images

@@ -69,7 +69,9 @@ def describe(subject: Subject) -> Training:
         _facts(subject),
         [] if recipe is None else list(recipe.choices),
         [] if recipe is None else sorted(recipe.dropped.items()),
-        [] if recipe is None else [(k, number(v)) for k, v in sorted(recipe.metrics.items())],
+        []
+        if recipe is None
+        else [(k.upper(), number(v)) for k, v in sorted(recipe.metrics.items())],
         _changed_settings(subject.model),
     )
 
