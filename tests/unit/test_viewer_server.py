@@ -7,8 +7,11 @@ import threading
 from contextlib import contextmanager
 
 import httpx
+import nibabel
 import numpy as np
 import pytest
+from pydicom.dataset import FileDataset, FileMetaDataset
+from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage, generate_uid
 
 from aberra import IADC, OCSVM, save
 from aberra.recipe import Doubt, Recipe
@@ -273,6 +276,43 @@ def test_a_report_is_served_as_it_is_but_alone(tmp_path):
         assert "sandbox allow-scripts" in policy
         assert "connect-src" not in policy  # so the default, none, holds
         assert "default-src 'none'" in policy
+
+
+def write_series(folder, stored):
+    """Write a DICOM series with slices 3 mm apart."""
+    folder.mkdir()
+    uid = generate_uid()
+    for k in range(stored.shape[2]):
+        meta = FileMetaDataset()
+        meta.MediaStorageSOPClassUID = MRImageStorage
+        meta.MediaStorageSOPInstanceUID = generate_uid()
+        meta.TransferSyntaxUID = ExplicitVRLittleEndian
+        data = FileDataset(folder / f"{k}.dcm", {}, file_meta=meta, preamble=b"\0" * 128)
+        data.SOPClassUID, data.SOPInstanceUID = MRImageStorage, meta.MediaStorageSOPInstanceUID
+        data.SeriesInstanceUID, data.Modality = uid, "MR"
+        data.Columns, data.Rows = stored.shape[:2]
+        data.PixelSpacing = [2, 2]
+        data.ImageOrientationPatient = [1, 0, 0, 0, 1, 0]
+        data.ImagePositionPatient = [0, 0, 3 * k]
+        data.SamplesPerPixel, data.PhotometricInterpretation = 1, "MONOCHROME2"
+        data.BitsAllocated, data.BitsStored, data.HighBit, data.PixelRepresentation = 16, 16, 15, 0
+        data.PixelData = np.ascontiguousarray(stored[:, :, k].T).tobytes()
+        data.save_as(folder / f"{k}.dcm", enforce_file_format=True)
+
+
+def test_a_dicom_series_arrives_as_nifti(tmp_path, secret):
+    stored = np.random.default_rng(0).integers(0, 900, (5, 6, 7)).astype(np.uint16)
+    write_series(tmp_path / "series", stored)
+    with running(catalogue(tmp_path)) as door, browser(door) as client:
+        scan = client.get("/api/0/scans").json()["scans"][0]
+        image = nibabel.Nifti1Image.from_bytes(client.get(f"/files/{scan['scan']}").content)
+        (tmp_path / "series" / "more.dcm").symlink_to(secret)
+        refused = client.get(f"/files/{scan['scan']}")
+    assert scan["name"] == "series"
+    assert np.array_equal(image.get_fdata(), stored)
+    assert np.allclose(np.diag(image.affine), [-2, -2, 3, 1])  # to the left, to the back, up
+    assert refused.status_code == 422
+    assert "leads out of the folder" in refused.json()["error"]
 
 
 def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):

@@ -46,6 +46,8 @@ def view(
 
     speaker = shell()
     shelf = Shelf(catalogue(target, scans, pattern))
+    if shelf.found.items[0].kind in ("table", "model"):
+        speaker.say(f"Reading {shelf.found.items[0].title}")
     shelf.load()
     door = Door(port)
     for remark in shelf.found.remarks[:5]:

@@ -42,9 +42,9 @@ export class VolumeView {
       isResizeCanvas: true,
     })
     this.nv.addColormap("aberra-map", {
-      R: [190, 190, 240, 255, 255],
-      G: [30, 30, 90, 180, 250],
-      B: [20, 20, 10, 40, 190],
+      R: [200, 200, 240, 255, 255],
+      G: [20, 20, 90, 165, 235],
+      B: [10, 10, 0, 0, 40],
       A: [0, 255, 255, 255, 255], // zero itself is never drawn
       I: [0, 1, 85, 170, 255],
     })
