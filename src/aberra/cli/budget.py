@@ -9,8 +9,6 @@ from aberra.cli.wishes import Budget
 from aberra.errors import RoundsExhaustedWarning
 from aberra.progress import advance, deadline
 
-TRAINING_SHARE = 0.8  # of the time left; the rest is for the threshold and the training scores
-
 
 def fit_in_rounds(model: Any, data: Any, budget: Budget) -> bool:
     """Fit IADC round by round; return whether the budget ended it.
@@ -37,6 +35,6 @@ def fit_in_rounds(model: Any, data: Any, budget: Budget) -> bool:
 
 def fit_in_time(model: Any, images: Any, budget: Budget) -> float | None:
     """Fit a localiser; return the share of its steps that were taken, if the budget ended them."""
-    with deadline(TRAINING_SHARE * budget.left) as limit:
+    with deadline(budget.left) as limit:
         model.fit(images)
     return limit.stopped_at

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from aberra.cli.shell import command, shell
 from aberra.cli.wishes import (
-    Budget,
     DetectorName,
     LookFor,
     Missing,
@@ -70,7 +69,10 @@ def fit(
     ] = "*",
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bytes.")] = 0,
     time_budget: Annotated[
-        float | None, typer.Option(min=0.01, help="Minutes that training may take.")
+        float | None,
+        typer.Option(
+            min=0.01, help="Minutes that training may take; reading and measuring come on top."
+        ),
     ] = None,
 ) -> None:
     """Learn what is normal in DATA, and say what was chosen and which samples are least trusted.
@@ -84,7 +86,7 @@ def fit(
 
     wishes = Wishes(
         data, output, detector, robust, id_column, tuple(drop or ()), label_column, missing,
-        preset, look_for, pattern, seed, Budget(time_budget),
+        preset, look_for, pattern, seed, time_budget,
     )  # fmt: skip
     kind = kind_of_path(data)
     wishes.check(kind)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from aberra.cli import trust
 from aberra.cli.budget import fit_in_rounds, fit_in_time
-from aberra.cli.wishes import SIDES, DetectorName, LookFor, Robust, Wishes, image_model
+from aberra.cli.wishes import SIDES, Budget, DetectorName, LookFor, Robust, Wishes, image_model
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import find_volumes, read_volume
 from aberra.data.mri.prepare import Preparation
@@ -135,8 +135,8 @@ def _train(model: Any, images: NDArray[Any], wishes: Wishes, kind: Kind) -> Trai
     default = ", the default" if wishes.detector is None else ", as asked"
     choices = [("detector", f"{type(single).__name__}{default}, preset {wishes.preset.value}")]
     choices.append(("robust training", _about_robust(robust)))
-    if wishes.budget.minutes is not None:
-        choices.append(("time budget", _fit_in_time(model, images, wishes, robust)))
+    if wishes.minutes is not None:
+        choices.append(("time budget", _fit_in_time(model, images, wishes.minutes, robust)))
     else:
         model.fit(images)
     if robust is Robust.none and wishes.localiser is not DetectorName.intensity:
@@ -149,14 +149,14 @@ def _train(model: Any, images: NDArray[Any], wishes: Wishes, kind: Kind) -> Trai
     return Trained(model, choices, scores, rows)
 
 
-def _fit_in_time(model: Any, images: NDArray[Any], wishes: Wishes, robust: Robust) -> str:
-    minutes = f"{wishes.budget.minutes:g} min"
+def _fit_in_time(model: Any, images: NDArray[Any], allowed: float, robust: Robust) -> str:
+    minutes, budget = f"{allowed:g} min", Budget(allowed)
     if robust is Robust.iadc:
-        ended = fit_in_rounds(model, images, wishes.budget)
+        ended = fit_in_rounds(model, images, budget)
         history = model.history_
         why = "the time was used" if ended else history.reason
         return f"{minutes}: {len(history)} rounds, kept number {history.kept + 1}; {why}"
-    stopped = fit_in_time(model, images, wishes.budget)
+    stopped = fit_in_time(model, images, budget)
     if stopped is None:
         return f"{minutes}: enough for all training steps"
     return f"{minutes} were used: training stopped after {100 * stopped:.0f} % of its steps"

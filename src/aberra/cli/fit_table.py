@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from aberra.cli import trust
 from aberra.cli.budget import fit_in_rounds
-from aberra.cli.wishes import Missing, Robust, Wishes, table_model
+from aberra.cli.wishes import Budget, Missing, Robust, Wishes, table_model
 from aberra.data.sources.columns import ColumnChoice, choose_columns
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
@@ -74,8 +74,8 @@ def fit_table(wishes: Wishes) -> tuple[Any, Recipe]:
 
 
 def _fit(model: Any, X: pd.DataFrame, wishes: Wishes) -> bool:
-    if wishes.budget.minutes is not None and wishes.robust_for("table") is Robust.iadc:
-        return fit_in_rounds(model, X, wishes.budget)
+    if wishes.minutes is not None and wishes.robust_for("table") is Robust.iadc:
+        return fit_in_rounds(model, X, Budget(wishes.minutes))
     model.fit(X)
     return False
 
@@ -120,7 +120,7 @@ def _training_choices(
         lines.append(("text", f"{', '.join(text)}: every value becomes how rare it is"))
     if robust is Robust.iadc:
         lines.append(("rounds", _about_rounds(model, wishes, ended)))
-    elif wishes.budget.minutes is not None:
+    elif wishes.minutes is not None:
         lines.append(("time budget", "not used: only IADC trains in rounds that can stop early"))
     share = f"{100 * model.contamination_:.1f} % of the training rows lie above it"
     lines.append(("threshold", f"{model.threshold_:.4g} by rule {model.threshold_rule_}: {share}"))
@@ -146,7 +146,7 @@ def _about_rounds(model: Any, wishes: Wishes, ended: bool) -> str:
         "interrupted": "interrupted",
     }[history.reason]
     if ended:
-        why = f"the time budget of {wishes.budget.minutes:g} min was used"
+        why = f"the time budget of {wishes.minutes:g} min was used"
     return f"{len(history)}, kept number {history.kept + 1}: {why}"
 
 

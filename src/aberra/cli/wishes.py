@@ -93,15 +93,15 @@ LEVELS = {LookFor.darker: "dark", LookFor.brighter: "bright", LookFor.both: "bot
 
 @dataclass(frozen=True)
 class Budget:
-    """Time that training may take; without minutes there is no end to it."""
+    """Time that training may take, from now on."""
 
-    minutes: float | None = None
+    minutes: float
     started: float = field(default_factory=time.monotonic)
 
     @property
     def seconds(self) -> float:
         """All of it."""
-        return float("inf") if self.minutes is None else 60.0 * self.minutes
+        return 60.0 * self.minutes
 
     @property
     def used(self) -> float:
@@ -130,7 +130,7 @@ class Wishes:
     look_for: LookFor | None = None
     pattern: str = "*"
     seed: int = 0
-    budget: Budget = field(default_factory=Budget)
+    minutes: float | None = None
 
     def check(self, kind: Kind) -> None:
         """Raise an error for options that make no sense together."""
@@ -150,7 +150,7 @@ class Wishes:
             if kind != "table" and value is not None:
                 raise typer.BadParameter(f"{option} is for tables.", param_hint=option)
         budgeted = self.robust_for(kind) is Robust.iadc or self.localiser in ONE_STAGE
-        if self.budget.minutes is not None and not (kind == "table" or budgeted):
+        if self.minutes is not None and not (kind == "table" or budgeted):
             names = ", ".join(sorted(ONE_STAGE))
             raise typer.BadParameter(
                 f"{self.localiser.value} cannot stop early. Use {names}, or leave the budget out.",
