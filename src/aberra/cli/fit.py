@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -113,6 +114,8 @@ def _save(model: Any, recipe: Recipe, wishes: Wishes) -> None:
     from aberra.model_file import save
 
     save(model, wishes.output, recipe.notes())
+    with suppress(OSError):  # not there, or holds another training
+        checkpoint_folder(wishes.output).rmdir()
     speaker = shell()
     speaker.say(summary(recipe, wishes.output))
     speaker.result({"model": str(wishes.output), **asdict(recipe)})
