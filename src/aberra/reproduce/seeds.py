@@ -107,7 +107,7 @@ def _singles(
 ) -> None:
     """Train one detector a seed on all rows; seeds are those of the detector's own `fit`."""
     started, n, k = time.perf_counter(), len(data), len(trials)
-    rows = np.broadcast_to(np.arange(n), (k, n))
+    rows = np.tile(np.arange(n), (k, 1))
     drawn = [draw_seeds(trial.entropy, 0, n=1)[0] for trial in trials]
     members = trainer._train(prepared, rows, np.ones((k, n)), drawn)
     scores = member_scores(members, data)
