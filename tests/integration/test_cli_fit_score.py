@@ -12,9 +12,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from sklearn.covariance import EllipticEnvelope
 from typer.testing import CliRunner
 
-from aberra import IADC, OCSVM, MultiView, load, save
+from aberra import ADC, IADC, OCSVM, MultiView, SpatialAE, load, save
 from aberra.cli import app
 from aberra.cli.budget import fit_in_rounds
 from aberra.cli.fit_images import as_images, held_out, thinned
@@ -25,6 +26,7 @@ from aberra.data.mri.phantom import head_phantom
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.model_file import load_notes
+from aberra.progress import deadline
 from aberra.recipe import Recipe
 from aberra.scoring.rows import RowScorer, top_columns
 from aberra.scoring.table import score_table
@@ -269,6 +271,32 @@ def test_time_budget_is_told(place):
     said = run("fit", place / "patients.csv", "-o", place / "b.aberra", "--time-budget", "0.01")
     assert "rounds" in said.stdout
     assert load(place / "b.aberra").max_rounds == 30
+
+
+def test_a_training_stops_at_its_deadline():
+    images = np.random.default_rng(0).random((8, 1, 16, 16))
+    with deadline(0.0) as limit:
+        stopped = SpatialAE(train_steps=50, batch_size=4, random_state=0).fit(images)
+    assert limit.stopped_at == 1 / 50
+    with deadline(60.0) as limit:
+        one_step = SpatialAE(train_steps=1, batch_size=4, random_state=0).fit(images)
+    assert limit.stopped_at is None
+    assert np.array_equal(stopped.anomaly_map(images), one_step.anomaly_map(images))
+
+
+@pytest.mark.parametrize("detector", [MultiView(), EllipticEnvelope()])
+def test_reasons_are_those_of_one_hidden_cell_at_a_time(dirty_blob, detector):
+    X, _ = dirty_blob
+    model = ADC(detector, n_members=2, random_state=0).fit(X)
+    rows = X[20:27] + 6 * np.eye(7, X.shape[1])  # each odd in at most one column
+    parts = np.zeros(rows.shape)
+    for reference in model.references_:
+        for j, value in enumerate(reference):
+            hidden = rows.copy()
+            hidden[:, j] = value
+            fall = model.anomaly_score(rows) - model.anomaly_score(hidden)
+            parts[:, j] += np.maximum(fall, 0.0)
+    assert np.array_equal(model.explain(rows), parts / parts.sum(axis=1, keepdims=True))
 
 
 def test_scans_are_held_out_and_slices_thinned(monkeypatch):

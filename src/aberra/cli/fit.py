@@ -118,7 +118,8 @@ def _save(model: Any, recipe: Recipe, wishes: Wishes) -> None:
         checkpoint_folder(wishes.output).rmdir()
     speaker = shell()
     speaker.say(summary(recipe, wishes.output))
-    speaker.result({"model": str(wishes.output), **asdict(recipe)})
+    told = {name: value for name, value in asdict(recipe).items() if name != "quantiles"}
+    speaker.result({"model": str(wishes.output), **told})
 
 
 def _check_output(output: Path) -> None:

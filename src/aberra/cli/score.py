@@ -201,8 +201,8 @@ def _score_volumes(
 
     if recipe.map_threshold is None:
         raise DataError("The model file holds no threshold for maps. Fit it again with aberra fit.")
-    root = data if data.is_dir() else data.parent
-    scans = find_volumes(root, pattern or recipe.pattern) if data.is_dir() else [data]
+    scans = find_volumes(data, pattern or recipe.pattern) if data.is_dir() else [data]
+    root = data.parent if scans == [data] else data  # one file, or the folder of one series
     keywords = {**recipe.preparation, "below_top": tuple(recipe.preparation["below_top"])}
     results = ResultFolder(output, digest, COLUMNS)
     results.begin()
