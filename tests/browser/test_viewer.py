@@ -40,9 +40,8 @@ needs_bundle = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def chromium():
-    arguments = [*SOFTWARE_WEBGL, *(["--no-sandbox"] if os.geteuid() == 0 else [])]
     with playwright.sync_playwright() as player:
-        browser = player.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        browser = player.chromium.launch(executable_path=CHROMIUM, args=SOFTWARE_WEBGL)
         yield browser
         browser.close()
 
@@ -78,6 +77,7 @@ def visit(chromium):
         tab = chromium.new_context(viewport={"width": 1280, "height": 800}, **context)
         closing.append(tab.close)
         page = tab.new_page()
+        page.set_default_timeout(60_000)  # graphics in software, on a machine that may be busy
         watch(page, door.port)
         page.goto(door.address)
         page.door = door

@@ -7,11 +7,14 @@ const NO_BUNDLE =
   "NiiVue, which draws volumes, is not installed. Install npm, run make install and start again. The list and your marks work without it."
 const NO_WEBGL = "This browser cannot draw volumes because WebGL 2 is off. The list and your marks work."
 
+const NO_FILES = "The files of this scan are not in this folder. Start with --scans FOLDER."
+const ONLY_MAP = "Only the map is here. Start with --scans FOLDER to see the scan."
+
 const list = el("list")
 const state = { scans: [], lines: [], at: -1, threshold: null }
 const view = new VolumeView(el("canvas"), showPlace)
 const marks = new Marks(showMarks)
-let drawing = null // why volumes are not drawn, or null
+let unable = "" // why no volume can be drawn at all
 
 function line(scan, k, top) {
   const value = make("span", { class: "value" }, scan.error ? "failed" : number(scan.score))
@@ -95,20 +98,20 @@ function notice(text) {
   el("notice").hidden = !text
 }
 
-function why(scan) {
+// What the reviewer should know about a scan before looking at it; empty if all is well.
+function remark(scan) {
   if (scan.error) return `This scan could not be scored: ${scan.error}`
-  if (scan.scan === null && scan.map === null) return "The files of this scan are not in this folder. Start with --scans FOLDER."
-  return drawing
+  if (scan.scan === null && scan.map === null) return NO_FILES
+  return scan.scan === null ? ONLY_MAP : ""
 }
 
 async function draw(scan) {
   el("place").textContent = ""
   for (const id of ["opacity", "threshold", "peak"]) el(id).disabled = scan.map === null
   el("mask").disabled = scan.mask === null
-  const missing = drawing ?? (scan.scan === null && scan.map === null ? why(scan) : null)
-  if (missing) {
+  if (unable || (scan.scan === null && scan.map === null)) {
     view.clear()
-    return notice(scan.error ? why(scan) : missing)
+    return notice(scan.error ? remark(scan) : unable || remark(scan))
   }
   const slow = setTimeout(() => notice("Loading"), 300)
   try {
@@ -119,7 +122,7 @@ async function draw(scan) {
     })
     if (threshold === null) return
     showThreshold(threshold)
-    notice(scan.error ? why(scan) : scan.scan === null ? "Only the map is here. Start with --scans FOLDER to see the scan." : "")
+    notice(remark(scan))
     const next = state.scans[state.at + 1]
     if (next) view.prefetch(next)
     el("canvas").dataset.shown = scan.name
@@ -208,7 +211,7 @@ async function startDrawing(bundle) {
   if (!hasWebGL()) return NO_WEBGL
   await view.start()
   view.setPlanes(Number(el("planes").value))
-  return null
+  return ""
 }
 
 async function start() {
@@ -225,7 +228,7 @@ async function start() {
   if (remarks.length) alarm(remarks.length === 1 ? remarks[0] : `${remarks[0]} (and ${remarks.length - 1} more)`)
   list.focus({ preventScroll: true })
   await new Promise((done) => requestAnimationFrame(() => setTimeout(done))) // the list paints first
-  drawing = await startDrawing(bundle)
+  unable = await startDrawing(bundle)
   const wanted = Number(location.hash.slice(1))
   choose(Number.isInteger(wanted) && wanted < scans.length ? wanted : 0)
 }
