@@ -316,6 +316,7 @@ def test_localisers_take_their_threshold_from_the_recipe(localiser, images):
     page = html(localiser, sick, recipe=recipe)
     assert "Of 4 images in data, 1 lie above the threshold." in page
     assert "Where the map exceeds 0.2, a pixel is flagged." in page
+    assert "do not belong" not in page  # a localiser makes no such estimate
 
 
 def test_ensembles_of_localisers(images):

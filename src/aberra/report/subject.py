@@ -107,11 +107,9 @@ class Subject:
 
     @property
     def contamination(self) -> float | None:
-        """Share of the training samples above the threshold."""
-        if self.threshold is None or self.reference is None:
-            held = getattr(self.model, "contamination_", None)
-            return None if held is None else float(held)
-        return float(np.mean(self.reference > self.threshold))
+        """Estimated share of training samples that do not belong; localisers make no estimate."""
+        held = getattr(self.model, "contamination_", None)
+        return None if held is None else float(held)
 
     def flags(self, scores: NDArray[np.float64]) -> NDArray[np.bool_] | None:
         """Say which scores lie above the threshold, if there is one."""
