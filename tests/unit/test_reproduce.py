@@ -177,10 +177,10 @@ def test_tables_in_three_languages():
 
 
 def test_contamination_is_the_share_of_the_whole(tmp_path):
-    images = fake_digits(tmp_path)
+    fake_digits(tmp_path)
     for ratio in (0.2, 0.0):
         setting = {"images": "mnist", "class": 1, "contamination": ratio, "normal": 16, "test": 3}
-        scene = unseen.scenario({**setting, "seed": 0}, tmp_path)
+        scene = unseen.scenario({**setting, "seed": 0, "pixels": 28}, tmp_path)
         assert scene.dirty.mean() == ratio
         assert (~scene.dirty).sum() == 16
         assert len(scene.test) == 30
@@ -188,7 +188,9 @@ def test_contamination_is_the_share_of_the_whole(tmp_path):
         # Training images are even numbers of grey, test images odd: none has crossed over.
         assert (np.round(scene.train * 255) % 2 == 0).all()
         assert (np.round(scene.test * 255) % 2 == 1).all()
-    assert images
+    small = unseen.scenario({**setting, "seed": 0, "pixels": 14}, tmp_path)
+    assert small.train.shape == (16, 1, 14, 14)
+    np.testing.assert_allclose(small.train.mean(), scene.train.mean(), rtol=1e-5)
 
 
 def fake_digits(folder):
@@ -199,7 +201,6 @@ def fake_digits(folder):
         held[f"x_{part}"] = (rng.integers(0, 120, (200, 28, 28)) * 2 + odd).astype(np.uint8)
         held[f"y_{part}"] = np.repeat(np.arange(10), 20).astype(np.uint8)
     np.savez(folder / "images" / "mnist.npz", **held)
-    return held
 
 
 def test_profiles_say_what_they_reduce():

@@ -101,14 +101,13 @@ EXPERIMENTS: dict[str, Experiment] = {
 def setting_line(name: str, profile: Profile) -> str:
     """Say in one line what a profile reduced, for the head of every table."""
     if "mnist" in name or "cifar" in name:
-        cifar = "cifar" in name
-        normal = profile.cifar_normal if cifar else profile.normal
-        epochs = profile.cifar_epochs if cifar else profile.image_epochs
+        one = unseen.jobs(profile, "cifar10" if "cifar" in name else "mnist")[0].settings[0]
+        epochs = profile.cifar_epochs if "cifar" in name else profile.image_epochs
         return (
             f"Profile {profile.name}: classes {', '.join(map(str, profile.classes))}, "
-            f"{normal or 'all'} normal images, {profile.test or 'all'} test images of each class, "
-            f"{profile.image_seeds} seeds, {profile.image_members} members, at most "
-            f"{profile.image_rounds} rounds, {epochs:.0%} of the epochs."
+            f"{one['normal'] or 'all'} normal images of {one['pixels']} x {one['pixels']} pixels, "
+            f"{profile.test or 'all'} test images of each class, {profile.image_seeds} seeds, "
+            f"{one['members']} members, at most {one['rounds']} rounds, {epochs:.0%} of the epochs."
         )
     if name == "addm-mri":
         return (

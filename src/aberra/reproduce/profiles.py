@@ -29,6 +29,9 @@ class Profile:
     test: int
     cifar_normal: int
     cifar_epochs: float
+    cifar_members: int
+    cifar_rounds: int
+    cifar_pixels: int
     mri_seeds: int
     mri_preset: str
     mri_size: int

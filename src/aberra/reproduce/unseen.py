@@ -67,19 +67,20 @@ def settings_for(
     params: dict[str, Any],
 ) -> Setting:
     """Return the whole setting of one cell."""
-    ensemble = IADC()
+    ensemble, colour = IADC(), images == "cifar10"
     return {
         "experiment": FAMILY,
         "images": images,
+        "pixels": profile.cifar_pixels if colour else 28,
         "class": normal_class,
         "contamination": ratio,
-        "normal": profile.cifar_normal if images == "cifar10" else profile.normal,
+        "normal": profile.cifar_normal if colour else profile.normal,
         "test": profile.test,
         "detector": detector,
         "params": params,
         "resample": True,
-        "members": profile.image_members,
-        "rounds": profile.image_rounds,
+        "members": profile.cifar_members if colour else profile.image_members,
+        "rounds": profile.cifar_rounds if colour else profile.image_rounds,
         "temperature": ensemble.temperature,
         "patience": ensemble.patience,
         "seed": seed,
@@ -143,9 +144,9 @@ def scenario(setting: Setting, data_dir: Path | None) -> Scenario:
     rows = rng.permutation(np.concatenate([mine, others]))
     test = _test_rows(labels_test, setting["test"], stream(0, 1))
     return Scenario(
-        _floats(x[rows]),
+        _floats(x[rows], setting["pixels"]),
         labels[rows] != setting["class"],
-        _floats(x_test[test]),
+        _floats(x_test[test], setting["pixels"]),
         labels_test[test] != setting["class"],
     )
 
@@ -160,9 +161,14 @@ def _test_rows(
     return np.sort(np.concatenate(chosen))
 
 
-def _floats(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _floats(images: NDArray[np.uint8], pixels: int) -> NDArray[np.float32]:
     """Bring pixels to [0, 1] without looking at labels, unlike the normalisation by class."""
-    return images.astype(np.float32) / np.float32(255)
+    x = images.astype(np.float32) / np.float32(255)
+    k = x.shape[2] // pixels
+    if k == 1:
+        return x
+    n, c, h, w = x.shape
+    return x.reshape(n, c, h // k, k, w // k, k).mean(axis=(3, 5))
 
 
 @lru_cache(maxsize=2)
