@@ -319,7 +319,8 @@ def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     X, _ = dirty_blob
     model = IADC(OCSVM(), n_members=2, max_rounds=20, random_state=0).fit(X)
     doubts = [Doubt(5, "Mrs Five", 0.1, 3.0, [("age", 0.6)])]
-    save(model, tmp_path / "with.aberra", Recipe("table", "a.csv", 220, doubts=doubts).notes())
+    recipe = Recipe("table", "a.csv", 220, doubts=doubts, choices=[("rounds", "found by fit")])
+    save(model, tmp_path / "with.aberra", recipe.notes())
     save(model, tmp_path / "without.aberra")
     save(OCSVM().fit(X), tmp_path / "xplain.aberra")
     (tmp_path / "ybroken.aberra").write_bytes(b"no model")
@@ -330,6 +331,8 @@ def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     assert noted["rounds"]["curves"] == [[round(float(w[5]), 4) for w in trust]]
     assert noted["rounds"]["kept"] == model.history_.kept
     assert noted["doubts"][0]["name"] == "Mrs Five"
+    assert noted["facts"] == [["Trained on", "a.csv, 220 samples"], ["Rounds", "found by fit"]]
+    assert [name for name, _ in bare["facts"]][:2] == ["Rounds", "Threshold"]
     medians = [q[2] for q in bare["rounds"]["quantiles"]]
     assert medians == pytest.approx([np.median(w) for w in trust], abs=1e-4)
     assert bare["doubts"][0]["name"] == f"row {int(np.argmin(model.weights_))}"

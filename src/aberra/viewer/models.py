@@ -51,21 +51,27 @@ def _title(model: Any) -> str:
 
 
 def _facts(model: Any, recipe: Recipe | None) -> list[tuple[str, str]]:
-    facts = []
+    facts: list[tuple[str, str]] = []
     if recipe is not None:
-        facts += [("Trained on", f"{recipe.data}, {recipe.n_samples:,} samples"), *recipe.choices]
-        facts += [(f"Left out: {name}", why) for name, why in recipe.dropped.items()]
-        facts += [(f"{name} (labels)", f"{v:.3f}") for name, v in recipe.metrics.items()]
+        facts.append(("trained on", f"{recipe.data}, {recipe.n_samples:,} samples"))
+        facts += recipe.choices  # they name rounds, threshold and what was left out as well
+        facts += [(f"{name} (labels)", f"{value:.3f}") for name, value in recipe.metrics.items()]
+    if recipe is None or not recipe.choices:
+        facts += _learnt_facts(model)
+    return [(name[:1].upper() + name[1:], value) for name, value in facts]
+
+
+def _learnt_facts(model: Any) -> list[tuple[str, str]]:
+    facts = [("threshold", f"{model.threshold_:.4g}{_rule(model)}")]
     history = getattr(model, "history_", None)
     if history is not None and len(history):
         why = REASONS.get(history.reason, history.reason)
         kept = history.kept + 1
-        facts.append(("Rounds", f"{len(history)}, kept round {kept}; stopped because {why}"))
-    facts.append(("Threshold", f"{model.threshold_:.4g}{_rule(model)}"))
+        facts.insert(0, ("rounds", f"{len(history)}, kept round {kept}; stopped because {why}"))
     share = getattr(model, "contamination_", None)
     if share is not None:
-        facts.append(("Training samples above it", f"{100 * share:.1f} %"))
-    return [(str(name), str(value)) for name, value in facts]
+        facts.append(("training samples above it", f"{100 * share:.1f} %"))
+    return facts
 
 
 def _rule(model: Any) -> str:
