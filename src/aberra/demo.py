@@ -20,9 +20,9 @@ from aberra.metrics import auroc
 from aberra.recipe import Recipe
 from aberra.robust.adc import ADC
 from aberra.robust.iadc import IADC
+from aberra.robust.weighting import LOST_TRUST
 
 N_MALIGNANT = 63  # with 357 benign rows: 15 % of the table
-LOST_TRUST = 0.25  # half the trust of a row in the middle of the ranking
 
 
 @dataclass(frozen=True)

@@ -470,7 +470,7 @@ def test_grey_and_heat_keep_the_order():
 
 def test_large_pictures_are_reduced_by_whole_blocks():
     image = np.arange(600.0).repeat(300).reshape(1, 600, 300)
-    small = reduced(image)
+    small = reduced(image, 256)
     assert small.shape == (1, 200, 100)
     np.testing.assert_allclose(small[0, :3, 0], [1, 4, 7])
     assert reduced(np.zeros((1, 2000, 2))).shape[2] >= 1

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from aberra.report.charts import histogram
-from aberra.report.contents import LOST_TRUST, Fact, Findings, Histogram, Report
+from aberra.report.contents import Fact, Findings, Histogram, Report
 from aberra.report.pictures import data_uri, heat_table
 from aberra.report.subject import Subject
 from aberra.report.training import describe
 from aberra.report.trust import doubts_of, rounds_of
 from aberra.report.words import count, number, percent
+from aberra.robust.weighting import LOST_TRUST
 
 
 def compose(subject: Subject, findings: Findings | None, title: str) -> Report:

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-LOST_TRUST = 0.25  # half the trust of a sample in the middle of the ranking
-
 
 @dataclass(frozen=True)
 class Fact:

@@ -9,6 +9,7 @@ from importlib.resources import files
 from aberra.extras import need
 from aberra.report.contents import Report
 from aberra.report.words import count, number, percent, score
+from aberra.robust.weighting import LOST_TRUST
 
 
 def render(report: Report) -> str:
@@ -22,7 +23,7 @@ def render(report: Report) -> str:
         loader=jinja.FunctionLoader(_part),
     )
     environment.filters.update(number=number, percent=percent, score=score)
-    environment.globals.update(count=count)
+    environment.globals.update(count=count, lost_trust=LOST_TRUST)
     style, script = _part("page.css"), _part("page.js")
     page: str = environment.get_template("page.html.j2").render(
         report=report, style=style, script=script, policy=_policy(style, script)

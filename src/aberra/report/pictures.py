@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Pixels = NDArray[np.uint8]  # (h, w) grey or (h, w, 3) colour
 
-LARGEST_SIDE = 256
+LARGEST_SIDE = 192  # so that a full gallery of colour images stays below 15 MB
 # From nothing to much, darker to lighter without a turn, so that it reads in grey and whatever
 # colours an eye can tell apart.
 HEAT = ((0, 0, 0), (64, 22, 90), (160, 40, 88), (228, 98, 40), (250, 180, 60), (255, 250, 200))

@@ -7,11 +7,12 @@ from numpy.typing import NDArray
 
 from aberra.recipe import Doubt
 from aberra.report.charts import Band, crossings_chart, trust_chart
-from aberra.report.contents import LOST_TRUST, Findings, Reason, RoundLine, Rounds, Sample
+from aberra.report.contents import Findings, Reason, RoundLine, Rounds, Sample
 from aberra.report.subject import Subject
 from aberra.report.training import REASONS
 from aberra.report.words import count
 from aberra.robust.iadc import IADC
+from aberra.robust.weighting import LOST_TRUST
 
 SHOWN_WITHOUT_DATA = 25
 

@@ -12,6 +12,8 @@ from scipy.special import expit
 
 Scores = NDArray[np.float64]
 
+LOST_TRUST = 0.25  # half the weight of a row in the middle of the ranking
+
 
 def importance_weights(s: Scores, temperature: float = 0.5) -> Scores:
     """Trust in each row: a sigmoid that falls with the score, centred on the median [IAD-w].
