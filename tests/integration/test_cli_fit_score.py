@@ -234,6 +234,11 @@ def test_top_columns():
         (["fit", "p.csv", "-o", "m", "--detector", "addm"], Exit.USAGE, "does not take table"),
         (["fit", "p.csv", "-o", "m", "--missing", "error"], Exit.DATA, "NaN in column"),
         (["fit", "pictures", "-o", "m", "--id-column", "x"], Exit.USAGE, "is for tables"),
+        (
+            ["fit", "pictures", "-o", "m", "--robust", "adc", "--time-budget", "1"],
+            Exit.USAGE,
+            "cannot stop early",
+        ),
         (["fit", "few.csv", "-o", "m"], Exit.DATA, "at least 10"),
         (["score", "m.aberra", "few.csv", "-o", "s.csv"], Exit.DATA, "lacks columns"),
         (["score", "m.aberra", "pictures", "-o", "s.csv"], Exit.DATA, "fitted on table"),

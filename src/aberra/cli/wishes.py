@@ -149,11 +149,16 @@ class Wishes:
         for option, value in table_only.items():
             if kind != "table" and value is not None:
                 raise typer.BadParameter(f"{option} is for tables.", param_hint=option)
-        budgeted = self.robust_for(kind) is Robust.iadc or self.localiser in ONE_STAGE
-        if self.minutes is not None and not (kind == "table" or budgeted):
+        self._check_budget(kind)
+
+    def _check_budget(self, kind: Kind) -> None:
+        robust = self.robust_for(kind)
+        stops = robust is Robust.iadc or (robust is Robust.none and self.localiser in ONE_STAGE)
+        if self.minutes is not None and kind != "table" and not stops:
             names = ", ".join(sorted(ONE_STAGE))
             raise typer.BadParameter(
-                f"{self.localiser.value} cannot stop early. Use {names}, or leave the budget out.",
+                f"{self.localiser.value} with --robust {robust.value} cannot stop early. Use IADC, "
+                f"or one of {names} alone, or leave the budget out.",
                 param_hint="--time-budget",
             )
 
