@@ -118,9 +118,10 @@ def run(args: argparse.Namespace) -> None:
     )
     done = {(c["row"], c["seed"]) for c in read(args.out)}
     for seed in args.seeds:
-        for name, make in ROWS.items():
+        for name in args.rows:
             if (name, seed) in done:
                 continue
+            make = ROWS[name]
             started = time.perf_counter()
             model = make(train_steps=STEPS, batch_size=8, holdout=0.0, random_state=seed, **SCORING)
             with Watched() as watched:
@@ -167,6 +168,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("task", choices=("run", "table"))
+    parser.add_argument("--rows", nargs="+", default=list(ROWS), choices=ROWS)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()

@@ -61,6 +61,12 @@ ROWS = {
     "ADDM pyramid stride 50": Row(
         ADDM, {"noise": "pyramid", "adversarial_stride": 50}, "ADDM, pyramid noise", "1000"
     ),
+    "ADDM pyramid to x_0": Row(
+        ADDM,
+        {"noise": "pyramid", "adversarial_stride": 500, "adversarial_weight": 0.5},
+        "ADDM, pyramid noise, judged at x_0",
+        "1000",
+    ),
 }
 SEEDED = (DDPM,)  # rows that the paper's claims are about: all seeds; its rivals have one
 # What is tried on pasted lesions. Starts are shares of T; calls are network calls on the way back.
