@@ -16,8 +16,10 @@ import argparse
 import json
 import resource
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -369,6 +371,26 @@ def mask_of(path: Path) -> Path:
     return path.with_name(path.name.replace("_t1w", "_brain"))
 
 
+@contextmanager
+def own_memory() -> Iterator[list[float]]:
+    """Watch the memory that is the process's own, in MB: what a mapped file fills can be had back."""
+    most, done = [0.0], threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.02):
+            lines = Path("/proc/self/status").read_text().splitlines()
+            held = next(line for line in lines if line.startswith("RssAnon"))
+            most[0] = max(most[0], int(held.split()[1]) / 1024.0)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield most
+    finally:
+        done.set()
+        watcher.join()
+
+
 def folder(root: Path, name: str, steps: int) -> None:
     """Train and score on the volumes of a folder that `slabs` has written."""
     recipe = Preparation(below_top=(0.0, 70.0))  # the stacks begin 8 mm below the top
@@ -383,8 +405,10 @@ def folder(root: Path, name: str, steps: int) -> None:
         collected = collect_slices(scans, Path(where) / "slices.npy", recipe, mask=mask_of)
         figures["slices"], figures["all collected"] = len(collected.images), peak()
         figures["seconds a scan, collecting"] = (time.perf_counter() - started) / n
-        model.fit(collected.images)
+        with own_memory() as own:
+            model.fit(collected.images)
         figures["trained"] = peak()
+        figures["trained, mapped files left out"] = own[0]
         started = time.perf_counter()
         results = score_folder(
             model,
@@ -571,7 +595,8 @@ give a mask, or none.
 Peak memory of the process in MB after each step. Collecting and scoring hold one scan.
 `Typical` is a stand-in that reads the slices a few at a time; what it adds in training should
 be pages of the slice file (104 MB), which count here though the system can take them back.
-`SpatialAE` copies all training slices when it fits, so its memory grows with the folder.
+A training reads its slices batch by batch from the collected file; "mapped files left out" counts what
+cannot be given back.
 """,
 }
 
