@@ -373,7 +373,7 @@ def mask_of(path: Path) -> Path:
 
 @contextmanager
 def own_memory() -> Iterator[list[float]]:
-    """Watch the memory that is the process's own, in MB: what a mapped file fills can be had back."""
+    """Watch the memory that is the process's own, in MB; mapped files can be given back."""
     most, done = [0.0], threading.Event()
 
     def watch() -> None:
@@ -595,8 +595,8 @@ give a mask, or none.
 Peak memory of the process in MB after each step. Collecting and scoring hold one scan.
 `Typical` is a stand-in that reads the slices a few at a time; what it adds in training should
 be pages of the slice file (104 MB), which count here though the system can take them back.
-A training reads its slices batch by batch from the collected file; "mapped files left out" counts what
-cannot be given back.
+A training reads its slices batch by batch from the collected file; "mapped files left out" counts
+what cannot be given back.
 """,
 }
 
