@@ -101,11 +101,11 @@ def loudness(run: Training, x0: Tensor, w: Tensor, d: Draw) -> float:
     state = {k: v.clone() for k, v in run.judge.state_dict().items()}  # power iteration moves it
     fake = denoised(run.schedule, xt, d, s, eps_hat)
     urge = plan.adversarial_weight * adversarial_loss(run.judge(fake, s / plan.n_steps), w)
-    run.judge.load_state_dict(state)
     lengths = []
     for loss in (urge, ddpm_loss(d.eps, eps_hat, w)):
         parts = torch.autograd.grad(loss, list(run.denoiser.parameters()), retain_graph=True)
         lengths.append(float(torch.sqrt(sum((p.square().sum() for p in parts), torch.zeros(())))))
+    run.judge.load_state_dict(state)
     return lengths[0] / lengths[1]
 
 
