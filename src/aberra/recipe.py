@@ -10,7 +10,12 @@ from aberra.errors import ModelFileError
 
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
-LATER = {"quantiles", "map_threshold", "pattern"}  # fields that the first recipes did not have
+LATER = {
+    "quantiles",
+    "map_threshold",
+    "pattern",
+    "axes",
+}  # fields that the first recipes did not have
 
 
 @dataclass(frozen=True)
@@ -70,6 +75,8 @@ class Recipe:
         Height of a localiser's map above which a pixel or voxel is flagged.
     pattern : str
         What the names of scans looked like, for volumes.
+    axes : str, optional
+        Where the array axes of the scans really point, if their headers are wrong.
     """
 
     kind: Source
@@ -87,6 +94,7 @@ class Recipe:
     quantiles: list[float] = field(default_factory=list)
     map_threshold: float | None = None
     pattern: str = "*"
+    axes: str | None = None
 
     def notes(self) -> dict[str, Any]:
         """Return what `aberra.save` keeps beside the model."""

@@ -23,6 +23,7 @@ from aberra.cli.shell import Exit
 from aberra.cli.wishes import Budget
 from aberra.data.mri.nifti import read_nifti, write_nifti
 from aberra.data.mri.phantom import head_phantom
+from aberra.data.mri.volume import Volume
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.model_file import load_notes
@@ -395,6 +396,25 @@ def test_scans(scans, tmp_path):
     assert answer(*words)["scored"] == 1  # what is broken is tried again, the rest is done
     one = answer("score", tmp_path / "m.aberra", scans / "new/h.nii.gz", "-o", tmp_path / "one")
     assert one["scans"] == 1
+
+
+@pytest.mark.slow
+def test_axes_stand_in_for_headers_that_are_wrong(scans, tmp_path):
+    for path in scans.glob("healthy/*.nii.gz"):
+        scan = read_nifti(path)
+        turned = Volume(scan.array.transpose(2, 0, 1), scan.affine)  # the header still says RAS
+        write_nifti(tmp_path / "turned" / path.name, turned.array, turned)
+    found = {}
+    for name, folder, extra in (
+        ("right", scans / "healthy", []),
+        ("turned", tmp_path / "turned", ["--axes", "SRA"]),
+    ):
+        model, out = tmp_path / f"{name}.aberra", tmp_path / f"{name}-maps"
+        said = answer("fit", folder, "-o", model, "--detector", "intensity", *extra)
+        answer("score", model, folder, "-o", out)
+        scores = pd.read_csv(out / "scores.csv")["score"]
+        found[name] = [said["n_samples"], said["map_threshold"], *scores]
+    np.testing.assert_allclose(found["turned"], found["right"], rtol=1e-4)
 
 
 @pytest.mark.slow

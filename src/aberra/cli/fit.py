@@ -68,6 +68,13 @@ def fit(
     pattern: Annotated[
         str, typer.Option(help='Which names in a folder are scans, such as "*_t1w.nii.gz".')
     ] = "*",
+    axes: Annotated[
+        str | None,
+        typer.Option(
+            help="Where the axes of the scans' arrays really point, such as SPR, if their headers "
+            "are wrong."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bytes.")] = 0,
     time_budget: Annotated[
         float | None,
@@ -87,7 +94,7 @@ def fit(
 
     wishes = Wishes(
         data, output, detector, robust, id_column, tuple(drop or ()), label_column, missing,
-        preset, look_for, pattern, seed, time_budget,
+        preset, look_for, pattern, seed, time_budget, axes,
     )  # fmt: skip
     kind = kind_of_path(data)
     wishes.check(kind)

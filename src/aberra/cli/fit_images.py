@@ -81,14 +81,15 @@ def fit_volumes(wishes: Wishes) -> tuple[Any, Recipe]:
     look = wishes.look_for or LookFor.darker
     model = image_model(wishes, look, 5, holdout=0.0)
     with tempfile.TemporaryDirectory(dir=wishes.output.parent, prefix=".aberra-slices-") as place:
-        slices = collect_slices(train, Path(place) / "slices.npy", preparation, on_error="skip")
+        file = Path(place) / "slices.npy"
+        slices = collect_slices(train, file, preparation, axes=wishes.axes, on_error="skip")
         some = thinned(slices.images)
         trained = _train(model, slices.images[some], wishes, "volumes")
         names = [_slice_name(slices, int(k), wishes.data) for k in some]
         n_slices = len(slices.images)
         errors = slices.errors
         del slices  # lets go of the file
-    threshold = _brain_threshold(model, held or train[:MOST_HELD], preparation)
+    threshold = _brain_threshold(model, held or train[:MOST_HELD], preparation, wishes.axes)
     if wishes.robust_for("volumes") is Robust.none:
         model.threshold_ = threshold
     placed = f"{len(held)} scans held out" if held else "training scans: too few to hold any out"
@@ -179,12 +180,14 @@ def _ensemble_threshold(model: Any, images: NDArray[Any], weights: NDArray[np.fl
     return upper_quantile(maps, counts, FALSE_ALARMS["images"])
 
 
-def _brain_threshold(model: Any, scans: Sequence[Path], preparation: Preparation) -> float:
+def _brain_threshold(
+    model: Any, scans: Sequence[Path], preparation: Preparation, axes: str | None
+) -> float:
     """Place the threshold of the maps on the brains of scans, exactly as scoring will see them."""
     seen = []
     for k, path in enumerate(scans):
         try:
-            scan = read_volume(path)
+            scan = read_volume(path, axes)
             brain = brain_mask(scan)
             scored = score_volume(model, scan, preparation, brain, threshold=np.inf)
         except DataError:  # already said when the slices were collected, or only one of several
@@ -217,6 +220,7 @@ def _recipe(
         quantiles=trust.quantiles(trained.scores) if kind == "images" else [],
         map_threshold=threshold,
         pattern=wishes.pattern,
+        axes=wishes.axes,
     )
 
 

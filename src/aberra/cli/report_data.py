@@ -84,4 +84,6 @@ def _scans(path: Path, recipe: Recipe, pattern: str | None) -> Scans:
     root = path if path.is_dir() else path.parent
     paths = find_volumes(root, pattern or recipe.pattern) if path.is_dir() else [path]
     names = [p.name if p == root else p.relative_to(root).as_posix() for p in paths]
-    return Scans(names, lambda k: read_volume(paths[k]), Preparation(**settings), path.name)
+    return Scans(
+        names, lambda k: read_volume(paths[k], recipe.axes), Preparation(**settings), path.name
+    )

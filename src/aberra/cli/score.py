@@ -197,20 +197,19 @@ def _score_volumes(
     from aberra.data.mri.prepare import Preparation
     from aberra.errors import DataError
     from aberra.scoring.folder import ResultFolder
-    from aberra.scoring.scans import COLUMNS, score_scans
+    from aberra.scoring.scans import COLUMNS, ScanScoring, score_scans
 
     if recipe.map_threshold is None:
         raise DataError("The model file holds no threshold for maps. Fit it again with aberra fit.")
     scans = find_volumes(data, pattern or recipe.pattern) if data.is_dir() else [data]
     root = data.parent if scans == [data] else data  # one file, or the folder of one series
     keywords = {**recipe.preparation, "below_top": tuple(recipe.preparation["below_top"])}
+    way = ScanScoring(Preparation(**keywords), recipe.map_threshold, recipe.axes)
     results = ResultFolder(output, digest, COLUMNS)
     results.begin()
     speaker = shell()
     with speaker.progress():
-        lines = list(
-            score_scans(model, scans, root, results, Preparation(**keywords), recipe.map_threshold)
-        )
+        lines = list(score_scans(model, scans, root, results, way))
     names = [path.relative_to(root).as_posix() for path in scans]
     results.write(names)
     every = [results.lines[name] for name in names]

@@ -131,6 +131,7 @@ class Wishes:
     pattern: str = "*"
     seed: int = 0
     minutes: float | None = None
+    axes: str | None = None
 
     def check(self, kind: Kind) -> None:
         """Raise an error for options that make no sense together."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,27 @@ from aberra.scoring.folder import Line, ResultFolder
 COLUMNS = ("scan", "map", "segmentation", "score", "millilitres", "error")
 
 
+@dataclass(frozen=True)
+class ScanScoring:
+    """How scans are scored: as the model's training scans were prepared.
+
+    Parameters
+    ----------
+    preparation : Preparation
+        The one that the model was trained with.
+    threshold : float
+        Height of the map above which a voxel is flagged.
+    axes : str, optional
+        Where the array axes of the scans really point, if their headers are wrong.
+    """
+
+    preparation: Preparation
+    threshold: float
+    axes: str | None = None
+
+
 def score_scans(
-    model: Any,
-    scans: Sequence[Path],
-    root: Path,
-    results: ResultFolder,
-    preparation: Preparation,
-    threshold: float,
+    model: Any, scans: Sequence[Path], root: Path, results: ResultFolder, way: ScanScoring
 ) -> Iterator[Line]:
     """Score scans that have no result yet, and yield the line of each.
 
@@ -35,10 +50,7 @@ def score_scans(
     root : Path
         Their folder; the results lie in folders of the same names.
     results : ResultFolder
-    preparation : Preparation
-        The one that the model was trained with.
-    threshold : float
-        Height of the map above which a voxel is flagged.
+    way : ScanScoring
 
     Yields
     ------
@@ -51,7 +63,15 @@ def score_scans(
     for k, (path, name) in enumerate(waiting):
         place = results.folder / Path(name).parent
         try:
-            record = score_scan(model, path, place, preparation, mask="auto", threshold=threshold)
+            record = score_scan(
+                model,
+                path,
+                place,
+                way.preparation,
+                mask="auto",
+                threshold=way.threshold,
+                axes=way.axes,
+            )
         except DataError as error:
             record = ScanRecord(path, error=str(error))
         line = _line(record, name, results.folder)
