@@ -26,8 +26,8 @@ from aberra.diffusion.losses import adversarial_loss, ddpm_loss
 from aberra.diffusion.process import q_sample
 from aberra.diffusion.training import Draw, Training, denoised
 from aberra.metrics import auroc, best_dice
+from aberra.reproduce.mri_slices import ixi
 from benchmarks.mri_contaminated import AREA, N_TEST, SIZE, some
-from benchmarks.mri_data import ixi
 from benchmarks.records import append, environment, read
 
 RESULTS = Path("results/mri_adversarial.jsonl")

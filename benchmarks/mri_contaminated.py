@@ -23,7 +23,7 @@ from aberra import ADDM, IADC
 from aberra.data.scenarios import paste_lesions
 from aberra.errors import RoundsExhaustedWarning
 from aberra.metrics import auroc, best_dice
-from benchmarks.mri_data import Slices, ixi
+from aberra.reproduce.mri_slices import Slices, ixi
 from benchmarks.records import append, environment, read
 
 RESULTS = Path("results/mri_contaminated.jsonl")

@@ -109,12 +109,12 @@ def _short(kind: type[Any], steps: int) -> dict[str, int]:
 
 def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
     """Train what is not trained, choose on pasted lesions, judge on tumours, keep a record each."""
-    scene = _scene(settings[0]["size"], settings[0]["slices"], data_dir)
-    models = [trained(setting, store, scene) for setting in settings]
-    tried = [list(tuning(model, scene.tune)) for model, _ in models]
+    parts = scene(settings[0]["size"], settings[0]["slices"], data_dir)
+    models = [trained(setting, store, parts) for setting in settings]
+    tried = [list(tuning(model, parts.tune)) for model, _ in models]
     chosen = best_settings(tried)
     for setting, (model, minutes), own in zip(settings, models, tried, strict=True):
-        found = judged(model, chosen, scene)
+        found = judged(model, chosen, parts)
         best = max(own, key=lambda t: t["auroc"] + t["dice"])
         store.add(FAMILY, setting, {**found, "minutes": minutes, "tuned": best})
 
@@ -130,7 +130,8 @@ class Scene(NamedTuple):
 
 
 @lru_cache(maxsize=1)
-def _scene(size: int, n: int, data_dir: Path | None) -> Scene:
+def scene(size: int, n: int, data_dir: Path | None) -> Scene:
+    """Return the slices of the table, `n` at most where models are judged; all if n is 0."""
     parts, some = ixi(size, data_dir), slice(None, n or None)
     healthy, sick = parts["healthy"], edinburgh(size, data_dir)
     first = np.isin(healthy.subject, np.unique(healthy.subject)[:10])
