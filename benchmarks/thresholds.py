@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra import IADC
+from aberra.reproduce.store import PACKAGES
 from aberra.thresholds import DEFAULT, RULES
-from benchmarks.records import PACKAGES, data_folder, environment, load_set
+from benchmarks.records import data_folder, environment, load_set
 
 MOST_ROWS = 50_000
 CSV = Path("results/thresholds.csv")
