@@ -68,7 +68,7 @@ ROWS = {
         "1000",
     ),
 }
-SEEDED = (DDPM,)  # rows that the paper's claims are about: all seeds; its rivals have one
+SEEDED = (DDPM, ADDM)  # what the paper's claims are about has all seeds; the rivals have one
 # What is tried on pasted lesions. Starts are shares of T; calls are network calls on the way back.
 STARTS = (0.1, 0.15, 0.2, 0.25, 0.35)
 CALLS = ((1, 1), (5, 1), (1, 4))  # calls of a walk, draws that are averaged
@@ -91,7 +91,7 @@ def settings_for(profile: Profile, name: str) -> list[Setting]:
         params |= _short(row.kind, profile.mri_rival_steps)
     if row.kind is IntensityThreshold:
         params.pop("preset")
-    seeds = profile.mri_seeds if issubclass(row.kind, SEEDED) else 1
+    seeds = profile.mri_seeds if row.kind in SEEDED else 1
     shared = {
         "experiment": FAMILY,
         "model": name,
