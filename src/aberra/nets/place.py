@@ -85,8 +85,8 @@ def best_device() -> str:
 def bfloat16_pays(device: torch.device) -> bool:
     """Tell whether the hardware computes in bfloat16 itself.
 
-    Where it does not, the numbers are converted back and forth: on a CPU with AVX2 alone a
-    training step of the U-Net took more than fifty times as long.
+    Where it does not, the numbers are converted back and forth, and training is far slower than in
+    single precision.
     """
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
