@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.records import environment
 
@@ -49,8 +49,17 @@ def make(path: Path, n_rows: int, seed: int) -> None:
             file.write_table(pa.table(columns, schema=schema), row_group_size=ROW_GROUP)
 
 
-def measured(words: list[str]) -> tuple[str, float, float]:
-    """Run a command; return what it printed, its peak memory in MB, and its seconds."""
+class Measured(NamedTuple):
+    """What a process printed and took."""
+
+    printed: str
+    peak: float  # MB
+    seconds: float
+    processor: float  # seconds that it really ran
+
+
+def measured(words: list[str]) -> Measured:
+    """Run a command and watch it."""
     started = time.perf_counter()
     process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -59,7 +68,8 @@ def measured(words: list[str]) -> tuple[str, float, float]:
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{words} ended with {process.returncode}: {printed}")
-    return printed, usage.ru_maxrss / 1024, time.perf_counter() - started
+    ran = usage.ru_utime + usage.ru_stime
+    return Measured(printed, usage.ru_maxrss / 1024, time.perf_counter() - started, ran)
 
 
 def race(folder: Path, n_rows: int) -> dict[str, Any]:
@@ -70,21 +80,22 @@ def race(folder: Path, n_rows: int) -> dict[str, Any]:
     scores = folder / "scores.parquet"
     measured([*own, str(train), "--rows", "20000", "--seed", "1"])
     measured([*own, str(data), "--rows", str(n_rows), "--seed", "2"])
-    fitted = json.loads(measured([*aberra, "fit", str(train), "-o", str(model)])[0])
-    _, loaded, _ = measured([sys.executable, "-c", LOAD, str(model)])
-    printed, peak, seconds = measured([*aberra, "score", str(model), str(data), "-o", str(scores)])
-    said = json.loads(printed)
+    fitted = json.loads(measured([*aberra, "fit", str(train), "-o", str(model)]).printed)
+    loaded = measured([sys.executable, "-c", LOAD, str(model)]).peak
+    run = measured([*aberra, "score", str(model), str(data), "-o", str(scores)])
+    said = json.loads(run.printed)
     return {
         "rows": said["rows"],
         "columns": N_COLUMNS,
         "data_mb": round(data.stat().st_size / 1e6),
         "flagged": said["flagged"],
         "chosen": dict(fitted["choices"]),
-        "peak_mb": round(peak),
+        "peak_mb": round(run.peak),
         "loaded_model_mb": round(loaded),
-        "beyond_model_mb": round(peak - loaded),
-        "seconds": round(seconds, 1),
+        "beyond_model_mb": round(run.peak - loaded),
+        "seconds": round(run.seconds, 1),
         "rows_per_second": round(said["rows_per_second"]),
+        "rows_per_processor_second": round(said["rows"] / run.processor),
         "load_average": os.getloadavg()[0],
         **environment(),
     }
