@@ -47,14 +47,16 @@ for (const table of document.querySelectorAll("table"))
 
 
 def page(
-    tables: Mapping[str, tuple[str, Sequence[Row], int]], figures: Mapping[str, tuple[str, bytes]]
+    tables: Mapping[str, tuple[str, Sequence[Row], int, tuple[str, str]]],
+    figures: Mapping[str, tuple[str, bytes]],
 ) -> str:
     """Return the page.
 
     Parameters
     ----------
     tables : mapping
-        From a name to what its head says, its rows, and the decimals to show.
+        From a name to what stands above it, its rows, the decimals to show, and the names of the
+        first two columns.
     figures : mapping
         From a name to its title and its SVG.
     """
@@ -83,11 +85,11 @@ def _allowed(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _table(name: str, head: str, rows: Sequence[Row], digits: int) -> str:
+def _table(name: str, head: str, rows: Sequence[Row], digits: int, heads: tuple[str, str]) -> str:
     cases, lines = grid(rows)
     titles = "".join(
         f'<th scope="col"><button type="button">{escape(title)}</button></th>'
-        for title in ("detector", "training", *cases)
+        for title in (*heads, *cases)
     )
     body = "".join(
         f"<tr><td>{escape(d)}</td><td>{escape(v)}</td>"

@@ -154,10 +154,13 @@ def grid(rows: Sequence[Row]) -> tuple[list[str], list[tuple[str, str, list[Row 
     return cases, [(d, v, [found.get((d, v, case)) for case in cases]) for d, v in lines]
 
 
-def as_markdown(rows: Sequence[Row], digits: int = 1) -> str:
+HEADS = ("detector", "training")
+
+
+def as_markdown(rows: Sequence[Row], digits: int = 1, heads: tuple[str, str] = HEADS) -> str:
     """Return a table with the paper's figure in brackets."""
     cases, lines = grid(rows)
-    head = "| detector | training | " + " | ".join(cases) + " |"
+    head = "| " + " | ".join([*heads, *cases]) + " |"
     body = [
         f"| {d} | {v} | " + " | ".join(words(cell, digits, " ± ") for cell in cells) + " |"
         for d, v, cells in lines
