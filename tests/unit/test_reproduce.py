@@ -171,9 +171,10 @@ def test_tables_in_three_languages():
     assert r"90.0 $\pm$ 0.5 (88.0) & 80.0 \\" in as_latex(rows)
     lines = as_csv(rows).splitlines()
     assert lines[1] == "t,AE,ADC,a_1,90.04,0.5,5,88,1,2.04,ahead,0,0"
-    html = page({"t": ("<b>", rows, 1)}, {"f": ("x", b"<svg/>")})
+    html = page({"t": ("<b>", rows, 1, ("method", "protocol"))}, {"f": ("x", b"<svg/>")})
     assert "&lt;b&gt;" in html
     assert "<b>" not in html
+    assert ">protocol<" in html
 
 
 def test_contamination_is_the_share_of_the_whole(tmp_path):

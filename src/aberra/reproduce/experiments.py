@@ -12,7 +12,7 @@ from aberra.reproduce.figures import FIGURES, as_svg
 from aberra.reproduce.page import page
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Store
-from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown
+from aberra.reproduce.tables import HEADS, Row, as_csv, as_latex, as_markdown
 from aberra.reproduce.work import Job
 
 Jobs = Callable[[Profile], list[Job]]
@@ -33,6 +33,8 @@ class Experiment:
         Decimals shown.
     csv : callable, optional
         From rows to CSV, where it is not the usual one.
+    heads : tuple of str
+        Names of the first two columns.
     """
 
     title: str
@@ -40,6 +42,7 @@ class Experiment:
     rows: Callable[[Store, Profile], list[Row]] | None = None
     digits: int = 1
     csv: Callable[[Sequence[Row]], str] = as_csv
+    heads: tuple[str, str] = HEADS
 
 
 def _resampled(profile: Profile) -> list[Job]:
@@ -88,6 +91,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         results.mri_rows,
         digits=3,
         csv=results.mri_csv,
+        heads=("method", "protocol"),
     ),
     "outlier-ratio": Experiment("Figure: AUROC against the outlier ratio r", _resampled),
     "auc-per-round": Experiment("Figure: AUROC of every round, Deep SVDD", _drawn),
@@ -136,7 +140,7 @@ def write_results(name: str, profile: Profile, folder: Path) -> list[Path]:
         rows = experiment.rows(store, profile)
         head = head_of(name, profile)
         legend = "The paper's figure in brackets; ± is the deviation over seeds."
-        table = as_markdown(rows, experiment.digits)
+        table = as_markdown(rows, experiment.digits, experiment.heads)
         made = {
             f"{name}.md": f"# {name}\n\n{head} {legend}\n\n{table}".encode(),
             f"{name}.csv": experiment.csv(rows).encode(),
@@ -154,7 +158,8 @@ def write_summary(profile: Profile, folder: Path) -> list[Path]:
     rows = {name: e.rows(store, profile) for name, e in EXPERIMENTS.items() if e.rows is not None}
     run = {name: held for name, held in rows.items() if any(r.mean is not None for r in held)}
     tables = {
-        name: (head_of(name, profile), held, EXPERIMENTS[name].digits) for name, held in run.items()
+        name: (head_of(name, profile), held, EXPERIMENTS[name].digits, EXPERIMENTS[name].heads)
+        for name, held in run.items()
     }
     drawn = {
         name: (EXPERIMENTS[name].title, (folder / f"{name}.svg").read_bytes())
