@@ -279,6 +279,7 @@ def test_time_budget_is_told(place):
     assert load(place / "b.aberra").max_rounds == 30
 
 
+@pytest.mark.slow
 def test_a_training_stops_at_its_deadline():
     images = np.random.default_rng(0).random((8, 1, 16, 16))
     with deadline(0.0) as limit:

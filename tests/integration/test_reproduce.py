@@ -105,6 +105,7 @@ def test_several_jobs(data, whole, tmp_path):
     assert cells(tmp_path) == cells(whole)
 
 
+@pytest.mark.slow
 def test_missing_data_say_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("ABERRA_DATA", str(tmp_path))
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")

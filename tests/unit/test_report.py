@@ -523,6 +523,7 @@ def test_command_reads_arrays_of_images(localiser, images, tmp_path):
     assert "1. image_000002" in out.read_text("utf-8")
 
 
+@pytest.mark.slow
 def test_command_reads_scans(slice_model, tmp_path):
     recipe = Recipe("volumes", "ward", 8, map_threshold=0.5, preparation={"below_top": [8, 60]})
     save(slice_model, tmp_path / "m.aberra", recipe.notes())
