@@ -208,7 +208,8 @@ def image_model(wishes: Wishes, look_for: LookFor, smooth: int, **more: Any) -> 
         # The settings that were best on pasted lesions: results/mri.md.
         keywords |= {"noise": "pyramid", "start": 0.15, "sampling_steps": 1, "n_draws": 4}
     if name is DetectorName.addm:
-        keywords["adversarial_stride"] = 50
+        # The discriminator sees the restored image itself: results/mri.md, "the adversarial term".
+        keywords |= {"adversarial_stride": 500, "adversarial_weight": 0.5, "start": 0.1}
     localiser = getattr(aberra, IMAGES[name])(**keywords)
     if robust is Robust.none:
         return localiser
