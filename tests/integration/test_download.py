@@ -296,7 +296,6 @@ def test_a_server_that_sends_another_range(server, wanted, tmp_path):
         (redirect("file:///etc/passwd"), "302"),
         (redirect("/file.bin"), "302"),
     ],
-    ids=str,
 )
 def test_what_does_not_pass_is_an_error(server, wanted, tmp_path, fault, words):
     server.always = fault
