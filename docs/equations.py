@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 DEVIATION = re.compile(r"^Deviation:(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
@@ -85,11 +86,16 @@ def deviations(package: Path) -> Iterator[tuple[str, str]]:
                 yield where, " ".join(paragraph.split())
 
 
+@cache
+def test_names(tests: Path) -> list[str]:
+    """Return the names of all functions in the tests; reading them takes a while."""
+    return [node.name for _, node in functions(tests)]
+
+
 def tests_of(tag: str, tests: Path) -> str:
     """Name the tests whose name carries the tag's number."""
     stem = "test_" + tag.lower().replace("-", "_").replace(".", "_")
-    names = (node.name for _, node in functions(tests))
-    found = sorted({n for n in names if n == stem or n.startswith(stem + "_")})
+    found = sorted({n for n in test_names(tests) if n == stem or n.startswith(stem + "_")})
     return ", ".join(f"`{name}`" for name in found)
 
 

@@ -48,6 +48,7 @@ def test_the_moved_column_comes_first(detector, planted):
 
 
 @pytest.mark.parametrize("detector", [MultiView(), DeepSVDD()], ids=str)
+@pytest.mark.slow
 def test_robust_training_explains_rows_it_was_trained_on(detector, planted):
     clean, new, columns = planted
     dirty = np.concatenate([new, clean])

@@ -351,7 +351,8 @@ KILLER = """if True:
 """
 
 
-@pytest.mark.parametrize("n_kills", [10, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_kills", [100])
+@pytest.mark.slow
 def test_kill_while_saving(n_kills, files, tmp_path):
     """A process saves two models in turn and is killed at random moments, again and again."""
     names = [tmp_path / "one", tmp_path / "two"]

@@ -260,6 +260,7 @@ def learnt(name):
 
 
 @every
+@pytest.mark.slow
 def test_map_is_high_inside_a_planted_lesion(name):
     model = learnt(name)
     planted, mask = with_lesions(discs(12, seed=1))

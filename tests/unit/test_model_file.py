@@ -237,6 +237,7 @@ def test_infinite_numbers(rows, path):
     assert np.isnan(again.contamination_)
 
 
+@pytest.mark.slow
 def test_another_process_writes_the_same_bytes(rows, path):
     model = IADC(make_pipeline(StandardScaler(), OneClassSVM()), max_rounds=1, **SHORT).fit(rows)
     save(model, path)
@@ -369,6 +370,7 @@ def opener(fail):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no resource limits")
+@pytest.mark.slow
 def test_real_limit_on_the_size_of_files(rows, path):
     save(OCSVM().fit(rows), path)
     before = path.read_bytes()
