@@ -95,7 +95,7 @@ def picture(args: argparse.Namespace) -> None:
             axis.imshow(image, cmap=colours, vmin=0, vmax=top)
             axis.set(xticks=[], yticks=[])
     figure.tight_layout(pad=0.2)
-    figure.savefig(args.image, dpi=90)
+    figure.savefig(args.image, dpi=72)
     print(args.image)
 
 
