@@ -2,9 +2,10 @@
 
     python -m benchmarks.stacking         writes results/stacking.md
 
-Perceptrons (36-32-16-8, batch 128): `MLPStack` against plain PyTorch modules in a loop.
-Convolutions (the 28 x 28 LeNet, batch
-128): a loop over members against grouped convolution and against vmap.
+Perceptrons (36-32-16-8, batch 128): plain PyTorch modules in a loop, the members as one tensor
+program of batched products, and our compiled epoch, which takes the members one after the other.
+Convolutions (the 28 x 28 LeNet, batch 128): a loop over members against grouped convolution and
+against vmap.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aberra.detectors.scaling import min_max
+from aberra.detectors.training import Prepared, Schedule, train_autoencoder
 from aberra.nets.conv import ConvStack, lenet
-from aberra.nets.stacked import BN_EPS, LEAK, MLPStack
+from aberra.nets.stacked import BN_EPS, LEAK, NORMALISED, MLPStack
 from aberra.rng import single_thread, torch_generator
 from benchmarks.records import environment
 
-WIDTHS, BATCH, MEMBERS = (36, 32, 16, 8), 128, 5
+WIDTHS, BATCH, MEMBERS, STEPS = (36, 32, 16, 8), 128, 5, 50
 RESULTS = Path("results/stacking.md")
 
 
@@ -38,17 +41,39 @@ def milliseconds(step: Callable[[], object], n: int) -> float:
     return 1e3 * min(times[1:]) / n
 
 
-def stacked_step(m: int) -> Callable[[], object]:
-    """Return a training step of m stacked autoencoders."""
+def compiled_step(m: int) -> Callable[[], object]:
+    """Return a training step of m autoencoders, as our detectors train them."""
     generators = [torch_generator(s) for s in range(m)]
     encoder, decoder = MLPStack(WIDTHS, generators), MLPStack(WIDTHS[::-1], generators)
-    parameters = [*encoder.parameters(), *decoder.parameters()]
+    data = torch.rand(STEPS * BATCH, WIDTHS[0])
+    prepared = Prepared(data, min_max(data.numpy()), None)
+    rows, weights = torch.arange(len(data)).expand(m, -1), torch.ones(m, len(data))
+    schedule = Schedule(1, BATCH, 1e-3, 1e-6, "benchmark")
+    return lambda: train_autoencoder(
+        encoder, decoder, prepared, rows, weights, generators, schedule
+    )
+
+
+def tensor_program_step(m: int) -> Callable[[], object]:
+    """Return a training step of m autoencoders with batched products over all members."""
+    generators = [torch_generator(s) for s in range(m)]
+    stacks = MLPStack(WIDTHS, generators), MLPStack(WIDTHS[::-1], generators)
+    layers = [layer for stack in stacks for layer in stack.chain()]
+    parameters = [layer.weight.requires_grad_() for layer in layers]
     optimiser = torch.optim.Adam(parameters, 1e-3, weight_decay=1e-6, fused=True)
     x = torch.rand(m, WIDTHS[0], BATCH)
 
     def step() -> None:
+        h = x
+        for layer in layers:
+            h = torch.bmm(layer.weight, h)
+            if layer.kind == NORMALISED:
+                channels = h.view(1, -1, BATCH)  # every unit of every member is a channel
+                mean, variance = layer.mean.view(-1), layer.variance.view(-1)
+                h = F.batch_norm(channels, mean, variance, training=True, eps=BN_EPS).view(h.shape)
+                h = F.leaky_relu(h, LEAK)
         optimiser.zero_grad()
-        (x - torch.sigmoid(decoder(encoder(x)))).square().sum().backward()
+        (x - torch.sigmoid(h)).square().sum().backward()
         optimiser.step()
 
     return step
@@ -119,11 +144,12 @@ def main() -> None:
     lines = ["| what | members | ms a step | ms a member |", "|---|---|---|---|"]
     with single_thread():
         for m in (1, 5, 10, 15):
-            for name, make in (
-                ("perceptrons, one by one", looped_step),
-                ("perceptrons, stacked (ours)", stacked_step),
+            for name, make, n, steps in (
+                ("perceptrons, PyTorch, one by one", looped_step, 200, 1),
+                ("perceptrons, PyTorch, one tensor program", tensor_program_step, 200, 1),
+                ("perceptrons, compiled (ours)", compiled_step, 5, STEPS),
             ):
-                time_ms = milliseconds(make(m), 200)
+                time_ms = milliseconds(make(m), n) / steps
                 lines.append(f"| {name} | {m} | {time_ms:.2f} | {time_ms / m:.2f} |")
         for name, make in (
             ("convolutions, looped (ours)", conv_loop_step),

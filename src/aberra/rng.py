@@ -98,6 +98,14 @@ def single_thread() -> Iterator[None]:
                 torch.set_num_threads(_Threads.torch_before)
 
 
+def n_threads() -> int:
+    """Return how many threads this process may use, inside and outside `single_thread`."""
+    import torch
+
+    with _Threads.lock:
+        return _Threads.torch_before if _Threads.depth else torch.get_num_threads()
+
+
 @cache
 def _thread_pools() -> Any:
     """Find the loaded thread pools once: the search takes longer than a small fit."""

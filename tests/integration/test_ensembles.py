@@ -268,15 +268,27 @@ def test_collapse_is_not_silent(dirty_blob, monkeypatch):
     import aberra.detectors.deep_svdd as module
 
     # Zero weights map every row to zero: the collapsed solution that the warning is about.
-    def collapse(stacks, *arguments, **keywords):
-        import torch
-
-        with torch.no_grad():
-            for stack in stacks:
-                for layer in stack.parameters():
-                    layer.zero_()
+    def collapse(layers, *arguments):
+        for layer in layers:
+            layer.weight.zero_()
         return [0.0]
 
-    monkeypatch.setattr(module, "train", collapse)
+    monkeypatch.setattr(module, "train_perceptrons", collapse)
     with pytest.warns(CollapseWarning, match="collapsed to a constant map"):
         DeepSVDD(epochs=1, pretrain_epochs=1, random_state=0).fit(dirty_blob[0])
+
+
+@pytest.mark.parametrize("detector", [AutoEncoder, DeepSVDD, RSRAE])
+def test_members_that_train_in_threads_give_the_same_bytes(dirty_blob, detector):
+    import torch
+
+    X, _ = dirty_blob
+    found, before = [], torch.get_num_threads()
+    try:
+        for n in (1, 4):
+            torch.set_num_threads(n)
+            model = ADC(detector(epochs=3, **SHORT), n_members=5, random_state=0).fit(X)
+            found.append(model.anomaly_score(X))
+    finally:
+        torch.set_num_threads(before)
+    assert found[0].tobytes() == found[1].tobytes()

@@ -22,7 +22,13 @@ from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.ocsvm import gaussian_kernel
 from aberra.detectors.scaling import Scaling
-from aberra.detectors.training import Prepared, as_tensors, squared_error, train_autoencoder
+from aberra.detectors.training import (
+    Prepared,
+    as_tensors,
+    squared_error,
+    train_autoencoder,
+    unit_sphere,
+)
 from aberra.nets.conv import ConvStack, strided
 from aberra.nets.stacked import Frozen, Stack
 from aberra.rng import RandomState, torch_generator
@@ -39,11 +45,6 @@ HIDDEN_TABLES = (128, 64, 32)
 # of some 6,500 images), and its refinement step.
 NEAREST, OF_NEAREST, FARTHEST = 0.30, 0.40, 0.055
 LOWEST, OF_LOWEST, HIGHEST, OF_HIGHEST = 0.20, 0.80, 0.055, 0.90
-
-
-def unit_sphere(z: Tensor) -> Tensor:
-    """Scale every code (m, k, B) to length one."""
-    return z / z.square().sum(dim=1, keepdim=True).add(1e-12).sqrt()
 
 
 def gp_kernel(a: Array, b: Array) -> Array:
@@ -221,7 +222,7 @@ class DAGPR(NetworkDetector):
             *as_tensors(rows, weights),
             generators,
             schedule,
-            code=unit_sphere,
+            on_sphere=True,
         )
         frozen = encoder.freeze()
         codes, errors = codes_and_errors(frozen, decoder.freeze(), prepared.data)

@@ -13,8 +13,17 @@ from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import TABLE_TILE, Data, Members, Rows, row_counts
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.scaling import Scaling
-from aberra.detectors.training import Prepared, as_tensors, train, train_autoencoder
-from aberra.nets.stacked import Frozen, Stack
+from aberra.detectors.training import (
+    Prepared,
+    Schedule,
+    as_tensors,
+    train_autoencoder,
+    train_convolutions,
+    train_perceptrons,
+)
+from aberra.nets.conv import ConvStack
+from aberra.nets.perceptron import to_centre
+from aberra.nets.stacked import Frozen, MLPStack, Stack
 from aberra.rng import RandomState, torch_generator
 
 CENTRE_MARGIN = 0.1
@@ -119,13 +128,30 @@ class DeepSVDD(NetworkDetector):
             encoder, decoder, prepared, drawn, torch.ones_like(w), generators, pretraining
         )
         centre = centres(encoder, prepared.data, rows)  # (m, k, 1)
-
-        def objective(x: Tensor, w: Tensor) -> Tensor:
-            return dsvdd_iadc(encoder(x), centre, w)
-
         schedule = self._schedule(self.epochs, "Deep SVDD")
-        self.losses_ = train([encoder], objective, prepared, drawn, w, generators, schedule)
+        self.losses_ = train_to_centre(encoder, centre, prepared, drawn, w, generators, schedule)
         return Spheres(prepared.scaling, encoder.freeze(), centre.double())
+
+
+def train_to_centre(
+    encoder: Stack,
+    centre: Tensor,
+    prepared: Prepared,
+    rows: Tensor,
+    weights: Tensor,
+    generators: Sequence[torch.Generator],
+    schedule: Schedule,
+) -> list[float]:
+    """Train the encoder on the weighted distance to each member's centre (m, k, 1)."""
+    if isinstance(encoder, MLPStack):
+        layers, aims = encoder.chain(), [to_centre(c[:, 0].numpy()) for c in centre]
+        return train_perceptrons(layers, aims, prepared, rows, weights, generators, schedule)
+    assert isinstance(encoder, ConvStack)
+
+    def objective(x: Tensor, w: Tensor) -> Tensor:
+        return dsvdd_iadc(encoder(x), centre, w)
+
+    return train_convolutions([encoder], objective, prepared, rows, weights, generators, schedule)
 
 
 def centres(encoder: Stack, data: Tensor, rows: Rows) -> Tensor:

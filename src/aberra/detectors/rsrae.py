@@ -16,9 +16,17 @@ from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import Members, Rows
 from aberra.detectors.network import NetworkDetector, Reconstruction
 from aberra.detectors.scaling import Scaling
-from aberra.detectors.training import Prepared, as_tensors, squared_error, train
+from aberra.detectors.training import (
+    Prepared,
+    Schedule,
+    as_tensors,
+    squared_error,
+    train_convolutions,
+    train_perceptrons,
+)
 from aberra.nets.conv import ConvStack, strided
-from aberra.nets.stacked import Frozen, MLPStack, Stack
+from aberra.nets.perceptron import to_reconstruct
+from aberra.nets.stacked import Frozen, MLPStack, Stack, linear_layer
 from aberra.rng import RandomState, torch_generator
 
 
@@ -125,23 +133,47 @@ class RSRAE(NetworkDetector):
     ) -> Members:
         generators = [torch_generator(seed) for seed in seeds]
         encoder, decoder, A = self._networks(prepared, generators)
+        drawn, w = as_tensors(rows, weights)
+        schedule = self._schedule(self.epochs, "RSRAE")
+        self.losses_ = self._minimise(encoder, decoder, A, prepared, drawn, w, generators, schedule)
+        return Subspaces(prepared.scaling, encoder.freeze(), A.detach().double(), decoder.freeze())
+
+    def _minimise(
+        self,
+        encoder: Stack,
+        decoder: Stack,
+        A: Tensor,
+        prepared: Prepared,
+        rows: Tensor,
+        weights: Tensor,
+        generators: Sequence[torch.Generator],
+        schedule: Schedule,
+    ) -> list[float]:
+        """Train the networks and A, in place."""
+        if isinstance(encoder, MLPStack) and isinstance(decoder, MLPStack):
+            into = encoder.chain()
+            layers = [*into, linear_layer(A), *decoder.chain()]
+            aims = [to_reconstruct(len(into), self.lambda1, self.lambda2)] * len(rows)
+            return train_perceptrons(layers, aims, prepared, rows, weights, generators, schedule)
+        assert isinstance(encoder, ConvStack)
+        assert isinstance(decoder, ConvStack)
+        A.requires_grad_()
 
         def objective(x: Tensor, w: Tensor) -> Tensor:
             z = encoder(x)
-            x_tilde = torch.sigmoid(decoder(A @ z))
-            return rsrae_iadc(squared_error(x, x_tilde), z, A, w, self.lambda1, self.lambda2)
+            error = squared_error(x, torch.sigmoid(decoder(A @ z)))
+            return rsrae_iadc(error, z, A, w, self.lambda1, self.lambda2)
 
-        schedule = self._schedule(self.epochs, "RSRAE")
-        self.losses_ = train(
+        return train_convolutions(
             [encoder, decoder],
             objective,
             prepared,
-            *as_tensors(rows, weights),
+            rows,
+            weights,
             generators,
             schedule,
             extra=[A],
         )
-        return Subspaces(prepared.scaling, encoder.freeze(), A.detach().double(), decoder.freeze())
 
     def _networks(
         self, prepared: Prepared, generators: Sequence[torch.Generator]
@@ -162,7 +194,7 @@ class RSRAE(NetworkDetector):
             decoder = MLPStack([n_subspace, *widths[::-1]], generators)
         # Standard normal, as the official code draws it, scaled so that A A^T starts near I.
         drawn = [torch.randn(n_subspace, n_code, generator=g) / n_code**0.5 for g in generators]
-        return encoder, decoder, torch.stack(drawn).requires_grad_()
+        return encoder, decoder, torch.stack(drawn)
 
     def _hidden(self, prepared: Prepared) -> tuple[int, ...]:
         widths = super()._hidden(prepared)

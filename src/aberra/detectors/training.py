@@ -1,4 +1,4 @@
-"""The training loops, in the open: one serves every network detector and any number of members.
+"""The training loops, in the open: one for perceptrons, one for convolutions.
 
 Notation (shapes): data (n, d); rows (m, k), what each member draws from; weights (m, n), each
 member's own; x (m, d, B) a batch of each member's own rows; w (m, B) their weights.
@@ -7,6 +7,7 @@ member's own; x (m, d, B) a batch of each member's own rows; w (m, B) their weig
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,11 @@ from torch import Tensor
 
 from aberra.detectors.scaling import Scaling
 from aberra.errors import DataError
-from aberra.nets.stacked import Stack
+from aberra.nets.conv import ConvStack
+from aberra.nets.perceptron import Aim, Net, Pace, State, to_reconstruct, train_epoch
+from aberra.nets.stacked import LINEAR, SPHERE, Layer, MLPStack, Stack
 from aberra.progress import advance
+from aberra.rng import n_threads
 
 LANES = 16  # batches are multiples of this, so that no vector tail depends on the stack's size
 GATHER = 1 << 22  # numbers gathered at once: several steps' batches, some 16 MB
@@ -90,8 +94,61 @@ def batch_length(n_rows: int, batch_size: int) -> int:
     return size - size % LANES if size >= LANES else size
 
 
-def train(
-    stacks: Sequence[Stack],
+def train_perceptrons(
+    layers: Sequence[Layer],
+    aims: Sequence[Aim],
+    prepared: Prepared,
+    rows: Tensor,
+    weights: Tensor,
+    generators: Sequence[torch.Generator],
+    schedule: Schedule,
+) -> list[float]:
+    """Train a chain of layers, in place, each member for its aim; return the mean loss per epoch.
+
+    The members of an epoch are shared out among threads. They have nothing in common, so their
+    number and order change no bit.
+    """
+    n_members, size = len(rows), batch_length(rows.shape[1], schedule.batch_size)
+    n_steps = rows.shape[1] // size
+    weight, kinds, mean, variance = (list(part) for part in zip(*layers, strict=True))
+    parameters, statistics = _flat(weight), np.stack([_flat(mean), _flat(variance)], axis=1)
+    moments = np.zeros((n_members, 2, parameters.shape[1]), dtype=np.float32)
+    net = Net(np.array([weight[0].shape[2], *(w.shape[1] for w in weight)]), np.array(kinds))
+    data, member_weights = prepared.data.numpy(), weights.contiguous().numpy()
+
+    def one_epoch(j: int, epoch: int) -> float:
+        order = torch.randperm(rows.shape[1], generator=generators[j])[: n_steps * size]
+        state = State(parameters[j], moments[j], statistics[j])
+        pace = Pace(epoch * n_steps, schedule.learning_rate, schedule.weight_decay)
+        drawn = rows[j][order].numpy()
+        return train_epoch(data, drawn, member_weights[j], size, net, aims[j], state, pace)
+
+    losses = []
+    with ThreadPoolExecutor(min(n_threads(), n_members)) as threads:
+        for epoch in range(schedule.epochs):
+            found = threads.map(one_epoch, range(n_members), [epoch] * n_members)
+            losses.append(sum(found) / n_members)
+            advance(schedule.task, (epoch + 1) / schedule.epochs, f"loss {losses[-1]:.4g}")
+    _write(parameters, weight)
+    _write(statistics[:, 0], mean)
+    _write(statistics[:, 1], variance)
+    return losses
+
+
+def _flat(parts: Sequence[Tensor]) -> NDArray[np.float32]:
+    """Return tensors (m, ...) side by side, (m, numbers)."""
+    return torch.cat([part.flatten(1) for part in parts], dim=1).numpy()
+
+
+def _write(flat: NDArray[np.float32], parts: Sequence[Tensor]) -> None:
+    """Write the numbers back to the tensors that `_flat` took them from."""
+    pieces = torch.from_numpy(flat).split([part[0].numel() for part in parts], dim=1)
+    for part, piece in zip(parts, pieces, strict=True):
+        part.copy_(piece.view(part.shape))
+
+
+def train_convolutions(
+    stacks: Sequence[ConvStack],
     objective: Objective,
     prepared: Prepared,
     rows: Tensor,
@@ -128,14 +185,28 @@ def train_autoencoder(
     weights: Tensor,
     generators: Sequence[torch.Generator],
     schedule: Schedule,
-    code: Callable[[Tensor], Tensor] = lambda z: z,
+    on_sphere: bool = False,
 ) -> list[float]:
-    """Train encoder and decoder on the weighted reconstruction error."""
+    """Train encoder and decoder on the weighted reconstruction error; codes may be unit vectors."""
+    if isinstance(encoder, MLPStack) and isinstance(decoder, MLPStack):
+        layers = encoder.chain(SPHERE if on_sphere else LINEAR) + decoder.chain()
+        aims = [to_reconstruct()] * len(rows)
+        return train_perceptrons(layers, aims, prepared, rows, weights, generators, schedule)
+    assert isinstance(encoder, ConvStack)
+    assert isinstance(decoder, ConvStack)
 
     def objective(x: Tensor, w: Tensor) -> Tensor:
-        return ae_iadc(squared_error(x, torch.sigmoid(decoder(code(encoder(x))))), w)
+        z = encoder(x)
+        x_hat = torch.sigmoid(decoder(unit_sphere(z) if on_sphere else z))
+        return ae_iadc(squared_error(x, x_hat), w)
 
-    return train([encoder, decoder], objective, prepared, rows, weights, generators, schedule)
+    stacks = [encoder, decoder]
+    return train_convolutions(stacks, objective, prepared, rows, weights, generators, schedule)
+
+
+def unit_sphere(z: Tensor) -> Tensor:
+    """Scale every code (m, k, B) to length one."""
+    return z / z.square().sum(dim=1, keepdim=True).add(1e-12).sqrt()
 
 
 def as_tensors(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,8 @@
 """Convolutional members: the LeNets of Deep SVDD and the strided nets of RSRAE and DAGPR.
 
-The same contract as `MLPStack`: images travel as (m, c * h * w, B) and members are looped inside,
-because a loop of convolutions measured faster on the CPU than grouped convolution or vmap
-(benchmarks/stacking). No layer has a bias, batch norm has no affine part.
+Images travel as (m, c * h * w, B) and members are looped inside, because a loop of convolutions
+measured faster on the CPU than grouped convolution or vmap (benchmarks/stacking). No layer has a
+bias, batch norm has no affine part.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def strided(image: Shape, n_code: int | None) -> tuple[ConvPlan, ConvPlan]:
 
 
 class ConvStack:
-    """m convolutional members of one plan; the contract of `MLPStack`."""
+    """m convolutional members of one plan."""
 
     def __init__(self, plan: ConvPlan, generators: Sequence[torch.Generator]) -> None:
         self.plan = plan

@@ -1,16 +1,14 @@
-"""Perceptrons whose m members train as one tensor program.
+"""Perceptrons of m members: what they learn, and how they map rows once trained.
 
 Notation (shapes): m members, B rows a batch, d features. Activations are (m, features, B), so that
-one batched product serves all members and batch normalisation is one call over m * features
-channels. Ten members then cost an eighth of ten networks in a loop (results/stacking.md); a
-gradient written out by hand was no faster than autograd.
+one batched product serves all members. `aberra.nets.perceptron` trains them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -21,16 +19,27 @@ BN_MOMENTUM = 0.1
 LEAK = 0.01
 
 
+LINEAR, NORMALISED, SPHERE = 0, 1, 2  # what follows a layer's product
+
+
+class Layer(NamedTuple):
+    """One layer of all members; training writes into the tensors."""
+
+    weight: Tensor  # (m, out, in)
+    kind: int
+    mean: Tensor  # (m, out), running statistics of a normalised layer
+    variance: Tensor
+
+
+def linear_layer(weight: Tensor) -> Layer:
+    """Return a layer that is a product and nothing more."""
+    return Layer(weight, LINEAR, torch.zeros(weight.shape[:2]), torch.ones(weight.shape[:2]))
+
+
 class Stack(Protocol):
-    """m members of one network. Data flows as (m, features, B)."""
+    """m members of one network."""
 
     n_members: int
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map a batch of each member's own rows, in training mode."""
-
-    def parameters(self) -> list[Tensor]:
-        """Return the tensors an optimiser moves; each has a `.grad` after backward."""
 
     def freeze(self) -> Frozen:
         """Return what is needed to score: no batch statistics, no gradients."""
@@ -74,40 +83,26 @@ class MLPStack:
         self.n_members = len(generators)
         shapes = [(n_out, n_in) for n_in, n_out in pairwise(self.widths)]
         drawn = [[uniform_fan_in(o, i, g) for o, i in shapes] for g in generators]
-        # (m, out, in) each
-        self.layers = [torch.stack(layer).requires_grad_() for layer in zip(*drawn, strict=True)]
+        self.layers = [torch.stack(layer) for layer in zip(*drawn, strict=True)]  # (m, out, in)
         self.normalised = [not linear_output or k < len(shapes) - 1 for k in range(len(shapes))]
-        self.running_mean = [torch.zeros(self.n_members * o) for o, _ in shapes]
-        self.running_var = [torch.ones(self.n_members * o) for o, _ in shapes]
+        self.running_mean = [torch.zeros(self.n_members, o) for o, _ in shapes]
+        self.running_var = [torch.ones(self.n_members, o) for o, _ in shapes]
 
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map (m, widths[0], B) to (m, widths[-1], B) and update the running statistics."""
-        for k, layer in enumerate(self.layers):
-            x = torch.bmm(layer, x)
-            if self.normalised[k]:
-                x = F.leaky_relu(self._normalise(k, x), LEAK)
-        return x
-
-    def _normalise(self, k: int, x: Tensor) -> Tensor:
-        channels = x.view(1, -1, x.shape[-1])  # every unit of every member is a channel
-        mean, variance = self.running_mean[k], self.running_var[k]
-        return F.batch_norm(channels, mean, variance, None, None, True, BN_MOMENTUM, BN_EPS).view(
-            x.shape
-        )
-
-    def parameters(self) -> list[Tensor]:
-        """Return the layers, each with all members."""
-        return self.layers
+    def chain(self, output: int = LINEAR) -> list[Layer]:
+        """Return the layers in order; a linear output can be brought to the unit sphere."""
+        kinds = [NORMALISED if normalised else output for normalised in self.normalised]
+        parts = zip(self.layers, kinds, self.running_mean, self.running_var, strict=True)
+        return [Layer(*part) for part in parts]
 
     def freeze(self) -> FrozenMLP:
         """Fold the running statistics into the weights."""
         weights, biases = [], []
         for k, layer in enumerate(self.layers):
-            weight = layer.detach().double()
+            weight = layer.double()
             bias = torch.zeros(layer.shape[:2], dtype=torch.float64)
             if self.normalised[k]:
-                scale = (self.running_var[k].double() + BN_EPS).rsqrt().view(layer.shape[:2])
-                bias = -self.running_mean[k].double().view(layer.shape[:2]) * scale
+                scale = (self.running_var[k].double() + BN_EPS).rsqrt()
+                bias = -self.running_mean[k].double() * scale
                 weight = weight * scale[:, :, None]
             weights.append(weight)
             biases.append(bias)
