@@ -54,7 +54,7 @@ def settings_for(profile: Profile, detector: str, name: str, resample: bool) -> 
         "resample": resample,
         "members": profile.members,
         "rounds": profile.rounds,
-        "all_rounds": detector == DRAWN and resample and name != LARGEST,
+        "all_rounds": detector == DRAWN and resample,
         "temperature": ensemble.temperature,
         "patience": ensemble.patience,
         "ratios": list(RATIOS),
