@@ -11,6 +11,7 @@ from aberra.diffusion import noise
 from aberra.diffusion import simplex as lattice
 from aberra.diffusion.noise import NOISES, gaussian, pyramid, simplex
 from aberra.diffusion.simplex import GRADIENTS, SCALE
+from aberra.diffusion.simplex_cpu import simplex_fields
 
 CELLS = [64, 32, 16, 8, 4, 2]
 
@@ -118,6 +119,28 @@ def test_simplex_is_the_sum_over_all_vertices_in_reach(cell):
         n, y, x = rng.integers((2, h, w))
         expected = slow_simplex(permutations[n], (origin + np.array([x, y, 0])) / cell)
         assert abs(fields[n, y, x] - expected) < 1e-12
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("n", [1, 17])  # fewer than the lanes of one pass, and two passes
+def test_simplex_for_processors_is_the_sum_over_all_vertices_in_reach(cell, n):
+    rng = np.random.default_rng(cell)
+    permutations = np.stack([rng.permutation(256) for _ in range(n)])
+    origin, (h, w) = rng.uniform(-500, 500, 3), (67, 90)
+    fields = simplex_fields(permutations, origin, {cell: 1.0}, (h, w))
+    for _ in range(20):
+        f, y, x = rng.integers((n, h, w))
+        expected = slow_simplex(permutations[f], (origin + np.array([x, y, 0])) / cell)
+        assert abs(fields[f, y, x] - expected) < 3e-6
+
+
+def test_simplex_for_processors_and_for_other_devices_are_the_same_noise():
+    rng = np.random.default_rng(1)
+    permutations = np.stack([rng.permutation(256) for _ in range(3)])
+    arguments = rng.uniform(200, 500, 3), {64: 0.7, 8: 0.5, 2: 0.3}, (41, 130)
+    compiled = simplex_fields(permutations, *arguments)
+    tensors = lattice.simplex_sum(torch.from_numpy(permutations), *arguments, torch.float64)
+    np.testing.assert_allclose(compiled, tensors, rtol=0, atol=3e-6)
 
 
 def test_simplex_agrees_with_opensimplex():

@@ -126,7 +126,15 @@ def simplex(
     # octaves; and the lattice repeats after six units in each direction.
     origin = 4 * CELL + 6 * CELL * torch.rand(3, generator=generator, dtype=torch.float64)
     octaves = {CELL >> k: a / SIMPLEX_STD for k, a in enumerate(_amplitudes())}
-    fields = simplex_sum(permutations.to(device), origin.numpy(), octaves, (h, w), torch.float32)
+    if torch.device(device).type == "cpu":
+        from aberra.diffusion.simplex_cpu import simplex_fields  # compiles, once
+
+        fields = torch.from_numpy(
+            simplex_fields(permutations.numpy(), origin.numpy(), octaves, (h, w))
+        )
+    else:
+        on_device = permutations.to(device)
+        fields = simplex_sum(on_device, origin.numpy(), octaves, (h, w), torch.float32)
     return fields.view(shape)
 
 

@@ -1,5 +1,7 @@
 """OpenSimplex noise on a slice of its lattice, for many fields at once, by matrix products.
 
+This is the form for any device; on processors `simplex_cpu` is faster (benchmarks/noise).
+
 Notation (shapes): N fields (N, h, w); a cell is the length in pixels over which an octave varies.
 A vertex is a point of the lattice, (i, j, k) in lattice coordinates; lengths are in lattice units,
 one unit to a cell.

@@ -11,18 +11,16 @@ cache. Per member-epoch that is three times as fast as the same members as one t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from aberra.compiled import compiled
 from aberra.nets.stacked import BN_EPS, BN_MOMENTUM, LEAK, LINEAR, NORMALISED, SPHERE
 
 Vector = NDArray[np.float32]
 Matrix = NDArray[np.float32]
-Function = TypeVar("Function", bound=Callable[..., Any])
 
 F = np.float32
 ONE, TWO, LEAKY, EPS, TINY = F(1), F(2), F(LEAK), F(BN_EPS), F(1e-12)
@@ -75,12 +73,6 @@ class Pace(NamedTuple):
     done: int
     rate: float
     decay: float
-
-
-def compiled(function: Function) -> Function:
-    """Compile at first use and keep the result on disk; fused multiply-adds, no other liberty."""
-    compile_it = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
-    return cast(Function, compile_it(function))
 
 
 @compiled
