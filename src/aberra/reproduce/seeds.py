@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aberra.detectors.base import Data, Members, member_scores
 from aberra.progress import advance
 from aberra.rng import draw_seeds, entropy_of, single_thread, stream
-from aberra.robust.history import History, round_from, settled
+from aberra.robust.history import History, round_from
 from aberra.robust.iadc import IADC, with_weight
 from aberra.robust.resampling import resampled_rows
 
@@ -84,7 +84,7 @@ def run_seeds(
         history = trial.history
         if len(history) < rounds_at_least:
             return True
-        done = all(settled(history.crossings(r), history.patience) for r in ratios)
+        done = all(history.settled(r) for r in ratios)
         return len(history) < model.max_rounds and not done
 
     with single_thread():

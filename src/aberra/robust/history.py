@@ -12,6 +12,8 @@ from aberra.robust.weighting import crossings, importance_weights
 
 Scores = NDArray[np.float64]
 
+RESTLESS = 0.5  # of the crossings by chance
+
 
 @dataclass(frozen=True)
 class Round:
@@ -85,9 +87,14 @@ class History:
         """Return the weights of the coming round: 1 for the first, then by the last scores."""
         return self.weights(-1) if self.rounds else np.ones(n)
 
-    def settled(self) -> bool:
-        """Say whether the ranking has come to rest."""
-        return settled(self._crossings, self.patience)
+    def settled(self, outlier_ratio: float | None = None) -> bool:
+        """Say whether the ranking has come to rest, at this ratio or another."""
+        return self._settled(self.crossings(outlier_ratio), outlier_ratio)
+
+    def _settled(self, h: Sequence[int], outlier_ratio: float | None) -> bool:
+        r = self.outlier_ratio if outlier_ratio is None else outlier_ratio
+        by_chance = r * (1 - r) * len(self.rounds[0].scores) if self.rounds else 0.0
+        return settled(h, self.patience, by_chance)
 
     def goes_on(self, max_rounds: int) -> bool:
         """Say whether another round is due."""
@@ -107,7 +114,8 @@ class History:
         ratios, as far as its rounds go.
         """
         h = self.crossings(outlier_ratio)
-        stop = next((t for t in range(1, len(h) + 1) if settled(h[:t], self.patience)), len(h))
+        ends = (t for t in range(1, len(h) + 1) if self._settled(h[:t], outlier_ratio))
+        stop = next(ends, len(h))
         return kept_round(h[:stop])
 
     def note(self) -> str:
@@ -116,11 +124,16 @@ class History:
         return f"round {len(self)}: {moved}"
 
 
-def settled(h: Sequence[int], patience: int) -> bool:
-    """Say whether the crossings have stopped falling: no new minimum for `patience` rounds."""
+def settled(h: Sequence[int], patience: int, by_chance: float) -> bool:
+    """Say whether the crossings have stopped falling: no new minimum for `patience` rounds.
+
+    A minimum counts only below half the crossings that two unrelated rankings would have,
+    `by_chance`. Otherwise nothing has come to rest yet, however little the count changes.
+    """
     if not h:
         return False
-    return h[-1] == 0 or len(h) - 1 - int(np.argmin(h)) >= patience
+    low = min(h) <= RESTLESS * by_chance
+    return h[-1] == 0 or (low and len(h) - 1 - int(np.argmin(h)) >= patience)
 
 
 def kept_round(h: Sequence[int]) -> int:
