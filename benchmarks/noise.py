@@ -1,6 +1,6 @@
 """What a noise image costs: our three kinds against one call of `opensimplex` per octave.
 
-    python -m benchmarks.noise            prints a table
+    python -m benchmarks.noise            writes results/noise.md
 
 Batches of 16 images, one thread each; `opensimplex` is compiled by numba and warm. The times are
 of the processor, not of the clock, medians over rounds in which every kind has its turn, so that
@@ -12,16 +12,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from aberra.diffusion.noise import CELL, N_OCTAVES, NOISES, PERSISTENCE, Noise
 from aberra.rng import single_thread, torch_generator
+from benchmarks.records import environment
 
 BATCH, ROUNDS, SIZES = 16, 15, (64, 256)
+RESULTS = Path("results/noise.md")
 
 
 def ours(noise: Noise, size: int) -> Callable[[], object]:
@@ -57,7 +59,7 @@ def milliseconds(draw: Callable[[], object]) -> float:
 def main() -> None:
     """Time all kinds in turn and print the medians."""
     os.environ["NUMBA_NUM_THREADS"] = "1"  # read at import, so before the first image
-    print("| size | noise | ms an image | times as fast as opensimplex |\n|---|---|---|---|")
+    lines = ["| size | noise | ms an image | times as fast as opensimplex |", "|---|---|---|---|"]
     with single_thread():
         for size in SIZES:
             draws = {name: ours(noise, size) for name, noise in NOISES.items()}
@@ -69,8 +71,12 @@ def main() -> None:
             medians = {name: median(values[1:]) for name, values in times.items()}
             for name, value in medians.items():
                 ratio = medians["opensimplex"] / value
-                print(f"| {size} | {name} | {value:.2f} | {ratio:.1f} |")
-    print(f"\ntorch {torch.__version__}, batches of {BATCH}, one thread")
+                lines.append(f"| {size} | {name} | {value:.2f} | {ratio:.1f} |")
+    print("\n".join(lines))
+    head = (
+        f"# Noise\n\n`python -m benchmarks.noise`, batches of {BATCH}, six octaves, one thread.\n\n"
+    )
+    RESULTS.write_text(f"{head}{chr(10).join(lines)}\n\nMade with {environment()}.\n")
 
 
 if __name__ == "__main__":

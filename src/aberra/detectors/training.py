@@ -23,7 +23,7 @@ from aberra.nets.stacked import LINEAR, SPHERE, Layer, MLPStack, Stack
 from aberra.progress import advance
 from aberra.rng import n_threads
 
-LANES = 16  # batches are multiples of this, so that no vector tail depends on the stack's size
+LANES = 16  # batches are multiples of this: whole vectors of numbers
 GATHER = 1 << 22  # numbers gathered at once: several steps' batches, some 16 MB
 
 Objective = Callable[[Tensor, Tensor], Tensor]
