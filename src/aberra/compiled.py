@@ -14,8 +14,7 @@ SLP = "SLP_VECTORIZE"  # made when numba is imported, so type checkers do not kn
 
 def compiled(function: Function) -> Function:
     """Compile at first use and keep the result on disk; fused multiply-adds, no other liberty."""
-    compile_it = njit(nogil=True, cache=True, fastmath={"contract"}, error_model="numpy")
-    return cast(Function, compile_it(function))
+    return _compile(function)
 
 
 def compiled_for(signature: str) -> Callable[[Function], Function]:
@@ -28,11 +27,16 @@ def compiled_for(signature: str) -> Callable[[Function], Function]:
         before = getattr(config, SLP)
         setattr(config, SLP, 1)
         try:
-            made = njit(
-                signature, nogil=True, cache=True, fastmath={"contract"}, error_model="numpy"
-            )(function)
+            return _compile(function, signature)
         finally:
             setattr(config, SLP, before)
-        return cast(Function, made)
 
     return compile_it
+
+
+def _compile(function: Function, signature: str | None = None) -> Function:
+    keywords: dict[str, Any] = {"nogil": True, "fastmath": {"contract"}, "error_model": "numpy"}
+    try:
+        return cast(Function, njit(signature, cache=True, **keywords)(function))
+    except RuntimeError:  # nowhere to keep the result: neither beside the source nor at home
+        return cast(Function, njit(signature, **keywords)(function))
