@@ -68,6 +68,25 @@ def anomaly_std(s: ArrayLike) -> NDArray[np.float64]:
     return expit(np.asarray(s, dtype=np.float64)).std(axis=0)
 
 
+def rank_std(s: ArrayLike) -> NDArray[np.float64]:
+    """Spread of each row's rank over trials, in shares of the rows: the same for any scale.
+
+    Parameters
+    ----------
+    s : array-like of shape (b, n)
+        Scores of n rows in b trials.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        Standard deviations.
+    """
+    from scipy.stats import rankdata  # slow to import
+
+    scores = np.asarray(s, dtype=np.float64)
+    return (rankdata(scores, axis=1) / scores.shape[1]).std(axis=0)
+
+
 # The overlap of a true mask and a predicted one. Where a ratio is 0 / 0 it is 1 if both are empty,
 # for then they agree, and 0 if only one is. So every pair has a value, the plain mean over slices
 # is the rule, silence on a lesion earns nothing, and IoU <= min(precision, recall) and

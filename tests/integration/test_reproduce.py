@@ -68,6 +68,7 @@ def test_a_figure_is_drawn_and_a_page_made(whole):
     svg = (whole / "auc-per-round.svg").read_text()
     assert all(f">{name}<" in svg for name in odds.SETS)
     assert "data:image/svg+xml" in (whole / "index.html").read_text()
+    assert "**IADC over ADC**: ahead in" in (whole / "claims.md").read_text()
     lines = list(csv.DictReader((whole / "TABLE.csv").read_text().splitlines()))
     deep = [x for x in lines if (x["detector"], x["variant"]) == ("Deep SVDD", "IADC")]
     done = [line for line in deep if line["table"] == "odds-iadc"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from aberra.metrics import anomaly_std, auroc, average_precision
+from aberra.metrics import anomaly_std, auroc, average_precision, rank_std
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=30))
@@ -30,3 +30,9 @@ def test_iadc_9_is_the_population_deviation_of_the_sigmoid():
     s = np.array([[0.0, 1.0], [2.0, 1.0]])
     low, high = 0.5, 1 / (1 + math.exp(-2))
     np.testing.assert_allclose(anomaly_std(s), [(high - low) / 2, 0.0])
+
+
+def test_spread_of_ranks_does_not_depend_on_the_scale():
+    s = np.array([[1.0, 2.0, 3.0, 4.0], [10.0, 30.0, 20.0, 1e9]])
+    np.testing.assert_allclose(rank_std(s), [0.0, 0.125, 0.125, 0.0])
+    np.testing.assert_allclose(rank_std(s**3), rank_std(s))

@@ -9,6 +9,7 @@ import pytest
 
 from aberra import IADC, OCSVM, AutoEncoder
 from aberra.reproduce import odds, unseen
+from aberra.reproduce.claims import claims
 from aberra.reproduce.experiments import EXPERIMENTS
 from aberra.reproduce.page import page
 from aberra.reproduce.profiles import profiles
@@ -209,3 +210,40 @@ def test_profiles_say_what_they_reduce():
     assert profiles()["paper"].epochs == profiles()["small"].epochs == 1.0
     assert profiles()["small"].with_seeds(7).few_seeds == 7
     assert json.dumps(odds.settings_for(profiles()["paper"], "DAGPR", "shuttle", False))
+
+
+def _add_cells(store, detector, name, resample, aurocs, rng):
+    """Add made-up cells whose rounds and spreads are known."""
+    for setting, (single, adc, iadc) in zip(
+        odds.settings_for(SMOKE, detector, name, resample), aurocs, strict=True
+    ):
+        record = {
+            "auroc": {"Single": single, "ADC": adc, "IADC": iadc},
+            "rounds": [adc, iadc, iadc - 0.1],
+            "kept": {str(r): 1 for r in setting["ratios"]},
+            "seconds": 1.0,
+            "single_seconds": 1.0,
+            "member_epochs": 10,
+        }
+        steady, restless = np.arange(40.0), rng.permutation(np.arange(40.0))
+        arrays = {"Single": restless, "ADC": steady, "IADC": 50 * steady}
+        store.add("odds", setting, record, arrays)
+
+
+def test_claims_count_pairs_and_name_the_exceptions(tmp_path):
+    store, rng = Store(tmp_path), np.random.default_rng(0)
+    up, down = [(0.5, 0.6, 0.7), (0.5, 0.6, 0.8)], [(0.9, 0.8, 0.85), (0.9, 0.8, 0.85)]
+    _add_cells(store, "AE", "cardio", True, up, rng)
+    _add_cells(store, "AE", "cardio", False, down, rng)
+    _add_cells(store, "RSRAE", "thyroid", True, down, rng)
+    rows = [Row("t", "AE", "IADC", "a", 75.0, 1.0, 2, 70.0, 2.0), Row("t", "AE", "IADC", "b")]
+    text = claims(store, SMOKE, {"t": rows})
+    assert "| t | 1 | 0 | 0 | 0 | 1 |" in text
+    assert "**ADC over Single**: ahead in 1 of 2 pairs, +0.0 on average" in text
+    assert "It fails for: RSRAE on thyroid (-10.0)." in text
+    assert "**Resampling helps ADC**: ahead in 0 of 1 pairs, -20.0" in text
+    assert "the first (ADC) 70.0, the last that was run 70.0, the best in hindsight" in text
+    assert "round that is kept has 80.0" in text
+    ranks = text[text.index("Deviation of the ranks") :]
+    assert "ADC has less than Single in 2, median ratio 0.00" in ranks
+    assert "**cifar10**: not run." in text

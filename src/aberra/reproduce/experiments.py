@@ -8,6 +8,7 @@ from pathlib import Path
 
 from aberra.files import write_atomically
 from aberra.reproduce import features, mri, odds, results, unseen
+from aberra.reproduce.claims import claims
 from aberra.reproduce.figures import FIGURES, as_svg
 from aberra.reproduce.page import page
 from aberra.reproduce.profiles import Profile
@@ -153,7 +154,7 @@ def write_results(name: str, profile: Profile, folder: Path) -> list[Path]:
 
 
 def write_summary(profile: Profile, folder: Path) -> list[Path]:
-    """Write all tables in one CSV file, and one page with all tables and figures."""
+    """Write all tables in one CSV file, the claims, and one page with all tables and figures."""
     store = Store(folder)
     rows = {name: e.rows(store, profile) for name, e in EXPERIMENTS.items() if e.rows is not None}
     run = {name: held for name, held in rows.items() if any(r.mean is not None for r in held)}
@@ -167,7 +168,11 @@ def write_summary(profile: Profile, folder: Path) -> list[Path]:
         if (folder / f"{name}.svg").exists()
     }
     every = [row for held in rows.values() for row in held]
-    made = {"TABLE.csv": as_csv(every).encode(), "index.html": page(tables, drawn).encode()}
+    made = {
+        "TABLE.csv": as_csv(every).encode(),
+        "claims.md": claims(store, profile, rows).encode(),
+        "index.html": page(tables, drawn).encode(),
+    }
     for file, data in made.items():
         write_atomically(folder / file, data)
     return [folder / file for file in made]

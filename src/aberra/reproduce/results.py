@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from aberra.metrics import anomaly_std
+from aberra.metrics import anomaly_std, rank_std
 from aberra.reproduce import mri, odds, unseen
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Record, Store, key_of
@@ -94,6 +94,7 @@ def spreads(store: Store, profile: Profile) -> dict[tuple[str, str], Record]:
             continue
         setting = {
             "experiment": SPREAD_FAMILY,
+            "of": ["sigmoid", "ranks"],
             "cells": [r["key"] for r in records],
             "seeds": [r["setting"]["seed"] for r in records],
         }
@@ -111,10 +112,12 @@ def spreads(store: Store, profile: Profile) -> dict[tuple[str, str], Record]:
 def _spread(scores: Sequence[Any]) -> dict[str, dict[str, Any]]:
     made = {}
     for name in ("Single", "ADC", "IADC"):
-        each = anomaly_std(np.stack([s[name] for s in scores]))
+        stacked = np.stack([s[name] for s in scores])
+        each = anomaly_std(stacked)
         low = np.quantile(each, (0.05, 0.25, 0.5, 0.75, 0.95))
         made[name] = {
             "mean": float(f"{each.mean():.6g}"),
+            "ranks": float(f"{rank_std(stacked).mean():.6g}"),
             "quantiles": [float(f"{q:.6g}") for q in low],
         }
     return made
