@@ -112,7 +112,8 @@ def setting_line(name: str, profile: Profile) -> str:
             f"Profile {profile.name}: classes {', '.join(map(str, profile.classes))}, "
             f"{one['normal'] or 'all'} normal images of {one['pixels']} x {one['pixels']} pixels, "
             f"{profile.test or 'all'} test images of each class, {profile.image_seeds} seeds, "
-            f"{one['members']} members, at most {one['rounds']} rounds, {epochs:.0%} of the epochs."
+            f"{one['members']} members, at most {one['rounds']} rounds, {epochs:.0%} of the epochs, "
+            f"{f'{profile.image_batch} images a step' if profile.image_batch else 'full batches'}."
         )
     if name == "addm-mri":
         return (

@@ -25,6 +25,7 @@ class Profile:
     image_members: int
     image_rounds: int
     image_epochs: float
+    image_batch: int
     normal: int
     test: int
     cifar_normal: int

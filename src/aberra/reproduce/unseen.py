@@ -54,7 +54,8 @@ def variants(profile: Profile, images: str) -> list[tuple[str, dict[str, Any]]]:
     """Return the detectors with their keywords; the one-class machine once for every nu."""
     epochs = profile.cifar_epochs if images == "cifar10" else profile.image_epochs
     machines = [("OCSVM", settings_of("OCSVM", nu=nu)) for nu in NUS]
-    return machines + [(d, settings_of(d, epochs)) for d in DETECTORS if d != "OCSVM"]
+    batch = {"batch_size": profile.image_batch} if profile.image_batch else {}
+    return machines + [(d, settings_of(d, epochs, **batch)) for d in DETECTORS if d != "OCSVM"]
 
 
 def settings_for(
