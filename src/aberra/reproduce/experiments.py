@@ -108,12 +108,13 @@ def setting_line(name: str, profile: Profile) -> str:
     if "mnist" in name or "cifar" in name:
         one = unseen.jobs(profile, "cifar10" if "cifar" in name else "mnist")[0].settings[0]
         epochs = profile.cifar_epochs if "cifar" in name else profile.image_epochs
+        batch = f"{profile.image_batch} images a step" if profile.image_batch else "full batches"
         return (
             f"Profile {profile.name}: classes {', '.join(map(str, profile.classes))}, "
             f"{one['normal'] or 'all'} normal images of {one['pixels']} x {one['pixels']} pixels, "
             f"{profile.test or 'all'} test images of each class, {profile.image_seeds} seeds, "
-            f"{one['members']} members, at most {one['rounds']} rounds, {epochs:.0%} of the epochs, "
-            f"{f'{profile.image_batch} images a step' if profile.image_batch else 'full batches'}."
+            f"{one['members']} members, at most {one['rounds']} rounds, {epochs:.0%} of the "
+            f"epochs, {batch}."
         )
     if name == "addm-mri":
         return (
