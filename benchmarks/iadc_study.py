@@ -1,0 +1,87 @@
+"""What else could IADC with Deep SVDD do: one setting changed at a time, every round recorded.
+
+    python -m benchmarks.iadc_study run       adds to results/iadc_study.jsonl what is not there
+    python -m benchmarks.iadc_study table     prints the means
+
+Two seeds, eight rounds at least, on Cardio, Thyroid and Satimage-2 (`ABERRA_DATA`). Labels judge:
+to choose among these rows would be to look at them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aberra import IADC, DeepSVDD
+from aberra.data.registry import load_table
+from aberra.metrics import auroc
+from aberra.reproduce.seeds import Trial, run_seeds
+from aberra.reproduce.store import append_line, read_lines
+from benchmarks.records import environment
+
+RESULTS = Path("results/iadc_study.jsonl")
+SETS, SEEDS, ROUNDS = ("cardio", "thyroid", "satimage-2"), (0, 1), 8
+VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of the ensemble, of the detector
+    "defaults": ({}, {}),
+    "temperature 0.25": ({"temperature": 0.25}, {}),
+    "temperature 1": ({"temperature": 1.0}, {}),
+    "ten members": ({"n_members": 10}, {}),
+    "half of the rows": ({"resample": "subsample"}, {}),
+    "twice the epochs": ({}, {"epochs": 100, "pretrain_epochs": 200}),
+    "a third of the learning rate": ({}, {"learning_rate": 3e-4}),
+}
+
+
+def judged(trial: Trial, y: NDArray[np.int8]) -> dict[str, Any]:
+    """Return AUROC of every round, of the one kept, of its unseen rows, of several averaged."""
+    history = trial.history
+    kept = history.replay(0.5)
+    out = history[kept].out_of_bag
+    seen = np.isfinite(out)
+    last = min(kept + history.patience, len(history) - 1)  # where the rule stops
+    window = [history[t].scores for t in range(kept, last + 1)]
+    standard = [(s - np.median(s)) / np.std(s) for s in window]
+    return {
+        "rounds": [round(100 * auroc(y, line.scores), 2) for line in history],
+        "kept": kept,
+        "auroc": 100 * auroc(y, history[kept].scores),
+        "out_of_bag": 100 * auroc(y[seen], out[seen]),
+        "averaged": 100 * auroc(y, np.mean(standard, axis=0)),
+    }
+
+
+def run() -> None:
+    """Run what is missing."""
+    done = {(line["variant"], line["set"]) for line in read_lines(RESULTS)}
+    for variant, (ensemble, detector) in VARIANTS.items():
+        for name in SETS:
+            if (variant, name) in done:
+                continue
+            X, y = load_table(name)
+            model = IADC(DeepSVDD(**detector), **ensemble)
+            trials = run_seeds(model, X, SEEDS, rounds_at_least=ROUNDS)
+            found = [{"seed": t.seed, **judged(t, y)} for t in trials]
+            append_line(RESULTS, {"variant": variant, "set": name, "seeds": found, **environment()})
+            print(variant, name, [round(f["auroc"], 1) for f in found], flush=True)
+
+
+def table() -> None:
+    """Print the mean over the seeds."""
+    lines = {(line["variant"], line["set"]): line["seeds"] for line in read_lines(RESULTS)}
+    print("| variant | " + " | ".join(SETS) + " |\n|---|" + "---|" * len(SETS))
+    for variant in VARIANTS:
+        cells = []
+        for name in SETS:
+            seeds = lines.get((variant, name), [])
+            parts = (np.mean([s[k] for s in seeds]) for k in ("auroc", "averaged", "out_of_bag"))
+            best = np.mean([max(s["rounds"]) for s in seeds]) if seeds else np.nan
+            cells.append(" / ".join(f"{p:.1f}" for p in (*parts, best)) if seeds else "not run")
+        print(f"| {variant} | " + " | ".join(cells) + " |")
+
+
+if __name__ == "__main__":
+    {"run": run, "table": table}[sys.argv[1]]()
