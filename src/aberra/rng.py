@@ -106,6 +106,13 @@ def n_threads() -> int:
         return _Threads.torch_before if _Threads.depth else torch.get_num_threads()
 
 
+def allow_threads(n: int) -> None:
+    """Let this process use n threads from now on."""
+    import torch
+
+    torch.set_num_threads(n)
+
+
 @cache
 def _thread_pools() -> Any:
     """Find the loaded thread pools once: the search takes longer than a small fit."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from aberra.progress import advance
 from aberra.reproduce.store import Setting, Store, key_of
+from aberra.rng import allow_threads, n_threads
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,10 @@ def _done(
             yield job, do_job(job, folder, data_dir)
         return
     # New interpreters instead of forks: torch's threads do not survive a fork.
-    pool = ProcessPoolExecutor(n_processes, mp_context=get_context("spawn"))
+    share = max(1, n_threads() // n_processes)
+    pool = ProcessPoolExecutor(
+        n_processes, get_context("spawn"), initializer=allow_threads, initargs=(share,)
+    )
     try:
         futures = {pool.submit(do_job, job, folder, data_dir): job for job in jobs}
         for future in as_completed(futures):
