@@ -30,9 +30,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of the ensembl
     "temperature 0.25": ({"temperature": 0.25}, {}),
     "temperature 1": ({"temperature": 1.0}, {}),
     "ten members": ({"n_members": 10}, {}),
-    "half of the rows": ({"resample": "subsample"}, {}),
     "twice the epochs": ({}, {"epochs": 100, "pretrain_epochs": 200}),
-    "a third of the learning rate": ({}, {"learning_rate": 3e-4}),
 }
 
 

@@ -69,19 +69,21 @@ def test_stop_and_keep_on_a_written_example():
     h = [50, 30, 20, 25, 22]
     assert not settled(h[:4], patience=2, by_chance=100)
     assert settled(h, patience=2, by_chance=100)
-    assert kept_round(h) == 3  # h[2] belongs to the fourth round, index 3
+    assert kept_round(h, by_chance=100) == 3  # h[2] belongs to the fourth round, index 3
     assert settled([5, 0], patience=9, by_chance=100)
     assert not settled([], patience=1, by_chance=100)
 
 
-def test_a_ranking_that_is_all_but_random_has_not_settled():
-    assert settled([50, 40, 45, 45], patience=2, by_chance=80)
-    assert not settled([50, 41, 45, 45], patience=2, by_chance=80)
+def test_a_ranking_that_is_still_restless_has_not_settled():
+    assert settled([50, 20, 25, 25], patience=2, by_chance=80)
+    assert not settled([50, 21, 25, 25], patience=2, by_chance=80)
+    assert kept_round([50, 20, 25, 25], by_chance=80) == 2
+    assert kept_round([50, 21, 25, 25], by_chance=80) == 4  # the last round
     rng = np.random.default_rng(0)
     restless = _history([rng.normal(size=200) for _ in range(9)], 0.5)
     assert not restless.settled()
     assert restless.goes_on(max_rounds=10)
-    assert restless.replay(0.5) == restless.kept  # nothing settled: all rounds count
+    assert restless.kept == restless.replay(0.5) == 8
 
 
 def _history(rounds, outlier_ratio, patience=2):

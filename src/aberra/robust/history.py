@@ -12,7 +12,7 @@ from aberra.robust.weighting import crossings, importance_weights
 
 Scores = NDArray[np.float64]
 
-RESTLESS = 0.5  # of the crossings by chance
+RESTLESS = 0.25  # of the crossings by chance
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class History:
     @property
     def kept(self) -> int:
         """Index of the round to keep."""
-        return kept_round(self._crossings)
+        return kept_round(self._crossings, self._by_chance())
 
     def append(self, line: Round) -> None:
         """Add a finished round and count its crossings."""
@@ -89,12 +89,13 @@ class History:
 
     def settled(self, outlier_ratio: float | None = None) -> bool:
         """Say whether the ranking has come to rest, at this ratio or another."""
-        return self._settled(self.crossings(outlier_ratio), outlier_ratio)
+        h = self.crossings(outlier_ratio)
+        return settled(h, self.patience, self._by_chance(outlier_ratio))
 
-    def _settled(self, h: Sequence[int], outlier_ratio: float | None) -> bool:
+    def _by_chance(self, outlier_ratio: float | None = None) -> float:
+        """Return the crossings to expect of two unrelated rankings."""
         r = self.outlier_ratio if outlier_ratio is None else outlier_ratio
-        by_chance = r * (1 - r) * len(self.rounds[0].scores) if self.rounds else 0.0
-        return settled(h, self.patience, by_chance)
+        return r * (1 - r) * len(self.rounds[0].scores) if self.rounds else 0.0
 
     def goes_on(self, max_rounds: int) -> bool:
         """Say whether another round is due."""
@@ -113,10 +114,9 @@ class History:
         The ratio decides only when to stop, never what is learnt, so one long run answers for all
         ratios, as far as its rounds go.
         """
-        h = self.crossings(outlier_ratio)
-        ends = (t for t in range(1, len(h) + 1) if self._settled(h[:t], outlier_ratio))
-        stop = next(ends, len(h))
-        return kept_round(h[:stop])
+        h, by_chance = self.crossings(outlier_ratio), self._by_chance(outlier_ratio)
+        ends = (t for t in range(1, len(h) + 1) if settled(h[:t], self.patience, by_chance))
+        return kept_round(h[: next(ends, len(h))], by_chance)
 
     def note(self) -> str:
         """Return a few words for a progress bar."""
@@ -127,18 +127,24 @@ class History:
 def settled(h: Sequence[int], patience: int, by_chance: float) -> bool:
     """Say whether the crossings have stopped falling: no new minimum for `patience` rounds.
 
-    A minimum counts only below half the crossings that two unrelated rankings would have,
+    A minimum counts only below a quarter of the crossings that two unrelated rankings would have,
     `by_chance`. Otherwise nothing has come to rest yet, however little the count changes.
     """
     if not h:
         return False
-    low = min(h) <= RESTLESS * by_chance
-    return h[-1] == 0 or (low and len(h) - 1 - int(np.argmin(h)) >= patience)
+    calm = min(h) <= RESTLESS * by_chance
+    return h[-1] == 0 or (calm and len(h) - 1 - int(np.argmin(h)) >= patience)
 
 
-def kept_round(h: Sequence[int]) -> int:
-    """Return the index of the round to keep: the one with the fewest crossings, h_1 aside."""
-    return int(np.argmin(h)) + 1 if len(h) else 0
+def kept_round(h: Sequence[int], by_chance: float) -> int:
+    """Return the index of the round to keep: the one with the fewest crossings, h_1 aside.
+
+    Where no round was calm, that count means nothing, and the last round is kept: the one that
+    has learnt most about whom to trust.
+    """
+    if not h:
+        return 0
+    return int(np.argmin(h)) + 1 if min(h) <= RESTLESS * by_chance else len(h)
 
 
 def round_from(

@@ -159,7 +159,7 @@ class IADC(Ensemble):
         Softness of the weights; small means a hard cut at the median score.
     patience : int
         Rounds without a new minimum of the crossings after which training stops, provided that
-        the minimum is below half of what two unrelated rankings would have.
+        the minimum is below a quarter of what two unrelated rankings would have.
     engine : str, optional
         Name of a joblib backend ("loky", "threading", ...) that spreads members over workers.
         None trains in this process. The result is the same bytes either way.
