@@ -13,7 +13,7 @@ from aberra.reproduce.claims import claims
 from aberra.reproduce.experiments import EXPERIMENTS
 from aberra.reproduce.page import page
 from aberra.reproduce.profiles import profiles
-from aberra.reproduce.results import mri_targets
+from aberra.reproduce.results import mri_targets, unseen_rows
 from aberra.reproduce.seeds import run_seeds
 from aberra.reproduce.store import Store, append_line, key_of, read_lines
 from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown, targets
@@ -247,3 +247,29 @@ def test_claims_count_pairs_and_name_the_exceptions(tmp_path):
     ranks = text[text.index("Deviation of the ranks") :]
     assert "ADC has less than Single in 2, median ratio 0.00" in ranks
     assert "**cifar10**: not run." in text
+
+
+def test_a_seed_of_the_image_tables_counts_when_all_its_classes_are_there(tmp_path):
+    store = Store(tmp_path)
+    settings = [
+        job.settings[0]
+        for job in unseen.jobs(SMOKE, "mnist")
+        if job.settings[0]["detector"] == "AE" and job.settings[0]["contamination"] == 0.2
+    ]
+    means = []
+    for setting, value in zip(settings, (0.6, 0.9), strict=True):
+        record = {
+            "auroc": dict.fromkeys(("Single", "ADC", "IADC"), value),
+            "transductive": dict.fromkeys(("Single", "ADC", "IADC"), value),
+            "seconds": 1.0,
+            "single_seconds": 1.0,
+            "member_epochs": 1,
+        }
+        store.add("unseen", setting, record)
+        cell = next(
+            row
+            for row in unseen_rows(store, SMOKE, "mnist")
+            if (row.detector, row.variant, row.case) == ("AE", "IADC", "0.20")
+        )
+        means.append(cell.mean)
+    assert means == [None, pytest.approx(75.0)]

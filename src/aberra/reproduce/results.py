@@ -126,8 +126,9 @@ def _spread(scores: Sequence[Any]) -> dict[str, dict[str, Any]]:
 def unseen_rows(store: Store, profile: Profile, images: str) -> list[Row]:
     """Return AUROC x 100 on new images: the mean over classes, spread over seeds."""
     records = finished(store, unseen.jobs(profile, images))
+    n = len(profile.classes)
     return [
-        _image_row(f"{images}-unseen", target, _of_detector(records, target.detector), "auroc")
+        _image_row(f"{images}-unseen", target, _of_detector(records, target.detector), "auroc", n)
         for target in targets(f"{images}_unseen_auc")
     ]
 
@@ -141,18 +142,22 @@ def transductive_rows(store: Store, profile: Profile) -> list[Row]:
             Target(target.detector, target.variant, target.case, None, None),
             _of_detector(records, target.detector),
             "transductive",
+            len(profile.classes),
         )
         for target in targets("mnist_unseen_auc")
         if float(target.case) > 0
     ]
 
 
-def _image_row(table: str, target: Target, records: Sequence[Record], what: str) -> Row:
-    chosen = [r for r in records if r["setting"]["contamination"] == float(target.case)]
-    by_seed = _grouped(chosen, lambda s: s["seed"])
-    values = [
-        100 * float(np.mean([r[what][target.variant] for r in held])) for held in by_seed.values()
-    ]
+def _image_row(
+    table: str, target: Target, records: Sequence[Record], what: str, n_classes: int
+) -> Row:
+    """Return one cell; a seed counts when all its classes are there."""
+    found = [r for r in records if r["setting"]["contamination"] == float(target.case)]
+    by_seed = _grouped(found, lambda s: s["seed"])
+    whole = [held for held in by_seed.values() if len(held) == n_classes]
+    values = [100 * float(np.mean([r[what][target.variant] for r in held])) for held in whole]
+    chosen = [r for held in whole for r in held]
     share = "single_seconds" if target.variant == "Single" else "seconds"
     epochs = 0 if target.variant == "Single" else sum(r["member_epochs"] for r in chosen)
     return row(table, target, values, sum(r[share] for r in chosen), epochs)
