@@ -13,7 +13,7 @@ from aberra.data.tables import Encode, Missing
 from aberra.detectors.base import Members, Rows
 from aberra.detectors.network import NetworkDetector, Reconstruction
 from aberra.detectors.scaling import Scaling
-from aberra.detectors.training import Prepared, as_tensors, train_autoencoder
+from aberra.detectors.training import Lessons, Prepared, as_tensors, train_autoencoder
 from aberra.nets.stacked import Frozen
 from aberra.rng import RandomState, torch_generator
 
@@ -93,9 +93,8 @@ class AutoEncoder(NetworkDetector):
         generators = [torch_generator(seed) for seed in seeds]
         encoder, decoder = self._autoencoder(prepared, generators)
         schedule = self._schedule(self.epochs, "autoencoder")
-        self.losses_ = train_autoencoder(
-            encoder, decoder, prepared, *as_tensors(rows, weights), generators, schedule
-        )
+        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        self.losses_ = train_autoencoder(encoder, decoder, lessons)
         return Reconstructors(prepared.scaling, encoder.freeze(), decoder.freeze())
 
 

@@ -23,6 +23,7 @@ from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.ocsvm import gaussian_kernel
 from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import (
+    Lessons,
     Prepared,
     as_tensors,
     squared_error,
@@ -215,15 +216,8 @@ class DAGPR(NetworkDetector):
         generators = [torch_generator(seed) for seed in seeds]
         encoder, decoder = self._autoencoder(prepared, generators)
         schedule = self._schedule(self.pretrain_epochs, "autoencoder")
-        self.losses_ = train_autoencoder(
-            encoder,
-            decoder,
-            prepared,
-            *as_tensors(rows, weights),
-            generators,
-            schedule,
-            on_sphere=True,
-        )
+        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        self.losses_ = train_autoencoder(encoder, decoder, lessons, on_sphere=True)
         frozen = encoder.freeze()
         codes, errors = codes_and_errors(frozen, decoder.freeze(), prepared.data)
         regressions = [

@@ -14,8 +14,8 @@ from aberra.detectors.base import TABLE_TILE, Data, Members, Rows, row_counts
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import (
+    Lessons,
     Prepared,
-    Schedule,
     as_tensors,
     train_autoencoder,
     train_convolutions,
@@ -124,34 +124,26 @@ class DeepSVDD(NetworkDetector):
         encoder, decoder = self._autoencoder(prepared, generators)
         drawn, w = as_tensors(rows, weights)
         pretraining = self._schedule(self.pretrain_epochs, "pre-training")
-        train_autoencoder(
-            encoder, decoder, prepared, drawn, torch.ones_like(w), generators, pretraining
-        )
+        unweighted = Lessons(prepared, drawn, torch.ones_like(w), generators, pretraining)
+        train_autoencoder(encoder, decoder, unweighted)
         centre = centres(encoder, prepared.data, rows)  # (m, k, 1)
         schedule = self._schedule(self.epochs, "Deep SVDD")
-        self.losses_ = train_to_centre(encoder, centre, prepared, drawn, w, generators, schedule)
+        lessons = Lessons(prepared, drawn, w, generators, schedule)
+        self.losses_ = train_to_centre(encoder, centre, lessons)
         return Spheres(prepared.scaling, encoder.freeze(), centre.double())
 
 
-def train_to_centre(
-    encoder: Stack,
-    centre: Tensor,
-    prepared: Prepared,
-    rows: Tensor,
-    weights: Tensor,
-    generators: Sequence[torch.Generator],
-    schedule: Schedule,
-) -> list[float]:
+def train_to_centre(encoder: Stack, centre: Tensor, lessons: Lessons) -> list[float]:
     """Train the encoder on the weighted distance to each member's centre (m, k, 1)."""
     if isinstance(encoder, MLPStack):
-        layers, aims = encoder.chain(), [to_centre(c[:, 0].numpy()) for c in centre]
-        return train_perceptrons(layers, aims, prepared, rows, weights, generators, schedule)
+        aims = [to_centre(c[:, 0].numpy()) for c in centre]
+        return train_perceptrons(encoder.chain(), aims, lessons)
     assert isinstance(encoder, ConvStack)
 
     def objective(x: Tensor, w: Tensor) -> Tensor:
         return dsvdd_iadc(encoder(x), centre, w)
 
-    return train_convolutions([encoder], objective, prepared, rows, weights, generators, schedule)
+    return train_convolutions([encoder], objective, lessons)
 
 
 def centres(encoder: Stack, data: Tensor, rows: Rows) -> Tensor:

@@ -15,7 +15,7 @@ from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.ocsvm import KernelExpansion, OneClassKeywords, Solver
 from aberra.detectors.scaling import Scaling, standard
-from aberra.detectors.training import Prepared, as_tensors, train_autoencoder
+from aberra.detectors.training import Lessons, Prepared, as_tensors, train_autoencoder
 from aberra.nets.stacked import Frozen
 from aberra.rng import RandomState, torch_generator
 
@@ -104,9 +104,8 @@ class HybridOCSVM(OneClassKeywords, NetworkDetector):
         generators = [torch_generator(seed) for seed in seeds]
         encoder, decoder = self._autoencoder(prepared, generators)
         schedule = self._schedule(self.pretrain_epochs, "autoencoder")
-        self.losses_ = train_autoencoder(
-            encoder, decoder, prepared, *as_tensors(rows, weights), generators, schedule
-        )
+        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        self.losses_ = train_autoencoder(encoder, decoder, lessons)
         frozen = encoder.freeze()
         codes = encode(frozen, prepared.data)
         scalings = [standard(code[drawn]) for code, drawn in zip(codes, rows, strict=True)]

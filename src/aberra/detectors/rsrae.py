@@ -17,8 +17,8 @@ from aberra.detectors.base import Members, Rows
 from aberra.detectors.network import NetworkDetector, Reconstruction
 from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import (
+    Lessons,
     Prepared,
-    Schedule,
     as_tensors,
     squared_error,
     train_convolutions,
@@ -133,28 +133,18 @@ class RSRAE(NetworkDetector):
     ) -> Members:
         generators = [torch_generator(seed) for seed in seeds]
         encoder, decoder, A = self._networks(prepared, generators)
-        drawn, w = as_tensors(rows, weights)
         schedule = self._schedule(self.epochs, "RSRAE")
-        self.losses_ = self._minimise(encoder, decoder, A, prepared, drawn, w, generators, schedule)
+        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        self.losses_ = self._minimise(encoder, decoder, A, lessons)
         return Subspaces(prepared.scaling, encoder.freeze(), A.detach().double(), decoder.freeze())
 
-    def _minimise(
-        self,
-        encoder: Stack,
-        decoder: Stack,
-        A: Tensor,
-        prepared: Prepared,
-        rows: Tensor,
-        weights: Tensor,
-        generators: Sequence[torch.Generator],
-        schedule: Schedule,
-    ) -> list[float]:
+    def _minimise(self, encoder: Stack, decoder: Stack, A: Tensor, lessons: Lessons) -> list[float]:
         """Train the networks and A, in place."""
         if isinstance(encoder, MLPStack) and isinstance(decoder, MLPStack):
             into = encoder.chain()
             layers = [*into, linear_layer(A), *decoder.chain()]
-            aims = [to_reconstruct(len(into), self.lambda1, self.lambda2)] * len(rows)
-            return train_perceptrons(layers, aims, prepared, rows, weights, generators, schedule)
+            aim = to_reconstruct(len(into), self.lambda1, self.lambda2)
+            return train_perceptrons(layers, [aim] * len(A), lessons)
         assert isinstance(encoder, ConvStack)
         assert isinstance(decoder, ConvStack)
         A.requires_grad_()
@@ -164,16 +154,7 @@ class RSRAE(NetworkDetector):
             error = squared_error(x, torch.sigmoid(decoder(A @ z)))
             return rsrae_iadc(error, z, A, w, self.lambda1, self.lambda2)
 
-        return train_convolutions(
-            [encoder, decoder],
-            objective,
-            prepared,
-            rows,
-            weights,
-            generators,
-            schedule,
-            extra=[A],
-        )
+        return train_convolutions([encoder, decoder], objective, lessons, extra=[A])
 
     def _networks(
         self, prepared: Prepared, generators: Sequence[torch.Generator]

@@ -49,6 +49,17 @@ class Schedule:
     task: str
 
 
+@dataclass(frozen=True)
+class Lessons:
+    """What m members learn from, each its own way, and for how long."""
+
+    prepared: Prepared
+    rows: Tensor  # (m, k), drawn from the data
+    weights: Tensor  # (m, n)
+    generators: Sequence[torch.Generator]  # for each member's shuffling
+    schedule: Schedule
+
+
 def squared_error(x: Tensor, x_hat: Tensor) -> Tensor:
     """Squared distance of each sample to its reconstruction; also the AE's score [IADC-4s]."""
     return (x - x_hat).square().sum(dim=1)
@@ -97,31 +108,28 @@ def batch_length(n_rows: int, batch_size: int) -> int:
 def train_perceptrons(
     layers: Sequence[Layer],
     aims: Sequence[Aim],
-    prepared: Prepared,
-    rows: Tensor,
-    weights: Tensor,
-    generators: Sequence[torch.Generator],
-    schedule: Schedule,
+    lessons: Lessons,
 ) -> list[float]:
     """Train a chain of layers, in place, each member for its aim; return the mean loss per epoch.
 
     The members of an epoch are shared out among threads. They have nothing in common, so their
     number and order change no bit.
     """
+    rows, schedule = lessons.rows, lessons.schedule
     n_members, size = len(rows), batch_length(rows.shape[1], schedule.batch_size)
     n_steps = rows.shape[1] // size
     weight, kinds, mean, variance = (list(part) for part in zip(*layers, strict=True))
     parameters, statistics = _flat(weight), np.stack([_flat(mean), _flat(variance)], axis=1)
     moments = np.zeros((n_members, 2, parameters.shape[1]), dtype=np.float32)
     net = Net(np.array([weight[0].shape[2], *(w.shape[1] for w in weight)]), np.array(kinds))
-    data, member_weights = prepared.data.numpy(), weights.contiguous().numpy()
+    data, weights = lessons.prepared.data.numpy(), lessons.weights.contiguous().numpy()
 
     def one_epoch(j: int, epoch: int) -> float:
-        order = torch.randperm(rows.shape[1], generator=generators[j])[: n_steps * size]
+        order = torch.randperm(rows.shape[1], generator=lessons.generators[j])[: n_steps * size]
         state = State(parameters[j], moments[j], statistics[j])
         pace = Pace(epoch * n_steps, schedule.learning_rate, schedule.weight_decay)
         drawn = rows[j][order].numpy()
-        return train_epoch(data, drawn, member_weights[j], size, net, aims[j], state, pace)
+        return train_epoch(data, drawn, weights[j], size, net, aims[j], state, pace)
 
     losses = []
     with ThreadPoolExecutor(min(n_threads(), n_members)) as threads:
@@ -150,14 +158,11 @@ def _write(flat: NDArray[np.float32], parts: Sequence[Tensor]) -> None:
 def train_convolutions(
     stacks: Sequence[ConvStack],
     objective: Objective,
-    prepared: Prepared,
-    rows: Tensor,
-    weights: Tensor,
-    generators: Sequence[torch.Generator],
-    schedule: Schedule,
+    lessons: Lessons,
     extra: Sequence[Tensor] = (),
 ) -> list[float]:
     """Minimise `objective(x, w)` over the stacks' parameters; return the mean loss per epoch."""
+    data, rows, schedule = lessons.prepared.data, lessons.rows, lessons.schedule
     parameters = [p for stack in stacks for p in stack.parameters()] + list(extra)
     optimiser = torch.optim.Adam(
         parameters, schedule.learning_rate, weight_decay=schedule.weight_decay, fused=True
@@ -165,7 +170,8 @@ def train_convolutions(
     losses = []
     for epoch in range(schedule.epochs):
         total, n_steps = torch.zeros(()), 0
-        for x, w in batches(prepared.data, rows, weights, schedule.batch_size, generators):
+        drawn = batches(data, rows, lessons.weights, schedule.batch_size, lessons.generators)
+        for x, w in drawn:
             loss = objective(x, w)
             optimiser.zero_grad()
             loss.backward()
@@ -180,18 +186,13 @@ def train_convolutions(
 def train_autoencoder(
     encoder: Stack,
     decoder: Stack,
-    prepared: Prepared,
-    rows: Tensor,
-    weights: Tensor,
-    generators: Sequence[torch.Generator],
-    schedule: Schedule,
+    lessons: Lessons,
     on_sphere: bool = False,
 ) -> list[float]:
     """Train encoder and decoder on the weighted reconstruction error; codes may be unit vectors."""
     if isinstance(encoder, MLPStack) and isinstance(decoder, MLPStack):
         layers = encoder.chain(SPHERE if on_sphere else LINEAR) + decoder.chain()
-        aims = [to_reconstruct()] * len(rows)
-        return train_perceptrons(layers, aims, prepared, rows, weights, generators, schedule)
+        return train_perceptrons(layers, [to_reconstruct()] * encoder.n_members, lessons)
     assert isinstance(encoder, ConvStack)
     assert isinstance(decoder, ConvStack)
 
@@ -200,8 +201,7 @@ def train_autoencoder(
         x_hat = torch.sigmoid(decoder(unit_sphere(z) if on_sphere else z))
         return ae_iadc(squared_error(x, x_hat), w)
 
-    stacks = [encoder, decoder]
-    return train_convolutions(stacks, objective, prepared, rows, weights, generators, schedule)
+    return train_convolutions([encoder, decoder], objective, lessons)
 
 
 def unit_sphere(z: Tensor) -> Tensor:
