@@ -1,1 +1,1 @@
-"""Networks without losses: m members of one architecture in one tensor program."""
+"""Networks, m members of one architecture at once; losses only where training is compiled."""

@@ -1,7 +1,7 @@
 """Single, ADC and IADC of one detector for several seeds at once.
 
-The members of all seeds train in one stack, each with its own rows, weights and shuffling. That
-gives the same numbers as one fit per seed, in a fraction of the time.
+The members of all seeds train in one call, each with its own rows, weights and shuffling. That
+gives the same numbers as one fit per seed, and keeps all threads busy.
 """
 
 from __future__ import annotations
