@@ -212,6 +212,13 @@ def test_profiles_say_what_they_reduce():
     assert json.dumps(odds.settings_for(profiles()["paper"], "DAGPR", "shuttle", False))
 
 
+def test_only_the_figure_pays_for_every_outlier_ratio():
+    ways = {
+        way: odds.settings_for(SMOKE, "AE", "cardio", way)[0]["ratios"] for way in (True, False)
+    }
+    assert ways == {True: list(odds.RATIOS), False: [odds.KEPT]}
+
+
 def _add_cells(store, detector, name, resample, aurocs, rng):
     """Add made-up cells whose rounds and spreads are known."""
     for setting, (single, adc, iadc) in zip(
