@@ -217,16 +217,29 @@ def best_dice(mask: ArrayLike, scores: ArrayLike) -> tuple[float, float]:
 
 
 def _flat(y: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    odd, values = np.asarray(y, dtype=bool), np.asarray(scores, dtype=np.float64)
+    odd, values = _as_bool(y), np.asarray(scores, dtype=np.float64)
     _check_shapes(odd, values)
     return odd.ravel(), values.ravel()
 
 
 def _areas(mask: ArrayLike, predicted: ArrayLike) -> tuple[int, int, int]:
     """Return the sizes of the overlap, of the mask and of the prediction."""
-    true, flagged = np.asarray(mask, dtype=bool), np.asarray(predicted, dtype=bool)
+    true, flagged = _as_bool(mask), _as_bool(predicted)
     _check_shapes(true, flagged)
     return int((true & flagged).sum()), int(true.sum()), int(flagged.sum())
+
+
+def _as_bool(values: ArrayLike) -> NDArray[np.bool_]:
+    """Return labels as booleans; -1, which `predict` says of anomalies, is not taken for one."""
+    given = np.asarray(values)
+    if given.dtype == bool:
+        return given
+    if not np.isin(given, (0, 1)).all():
+        raise DataError(
+            f"Labels must be 0 and 1, or booleans (1: anomalous), but got {np.unique(given)[:4]}. "
+            "What `predict` returns is turned into them by `== -1`."
+        )
+    return given.astype(bool)
 
 
 def _check_shapes(truth: NDArray[np.bool_], other: NDArray[Any]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from threading import Lock
+from threading import Lock, local
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,13 +61,21 @@ def torch_generator(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-class _Threads:
-    """How many blocks want one thread, and what to restore when the last one ends."""
+class _Pools:
+    """How many blocks want one thread of the BLAS, and what to restore when the last one ends."""
 
     lock = Lock()
     depth = 0
-    torch_before = 0
-    pools: Any = None
+    before: Any = None
+
+
+class _Own(local):
+    """How many threads of torch this thread had outside of its blocks; 0: it is in none."""
+
+    before = 0
+
+
+_own = _Own()
 
 
 @contextmanager
@@ -76,34 +84,35 @@ def single_thread() -> Iterator[None]:
 
     Two reasons. Sums over a changing number of threads change the last bits, and a seed must give
     the same bytes on every machine. And on networks this small a second thread costs more than it
-    brings: beside a busy core it made a training step a hundred times slower. The limits belong
-    to the whole process, so blocks in several threads share them: the first sets, the last
-    restores.
+    brings: beside a busy core it made a training step a hundred times slower. The BLAS' limit
+    belongs to the whole process, so blocks in several threads share it: the first sets, the last
+    restores. Torch's belongs to the thread that sets it.
     """
     import torch
 
-    with _Threads.lock:
-        if _Threads.depth == 0:
-            _Threads.torch_before = torch.get_num_threads()
-            _Threads.pools = _thread_pools().limit(limits=1)
-        _Threads.depth += 1
-        torch.set_num_threads(1)
+    outer, here = _own.before, torch.get_num_threads()
+    with _Pools.lock:
+        if _Pools.depth == 0:
+            _Pools.before = _thread_pools().limit(limits=1)
+        _Pools.depth += 1
+    _own.before = outer or here
+    torch.set_num_threads(1)
     try:
         yield
     finally:
-        with _Threads.lock:
-            _Threads.depth -= 1
-            if _Threads.depth == 0:
-                _Threads.pools.restore_original_limits()
-                torch.set_num_threads(_Threads.torch_before)
+        torch.set_num_threads(here)
+        _own.before = outer
+        with _Pools.lock:
+            _Pools.depth -= 1
+            if _Pools.depth == 0:
+                _Pools.before.restore_original_limits()
 
 
 def n_threads() -> int:
-    """Return how many threads this process may use, inside and outside `single_thread`."""
+    """Return how many threads the caller may use, inside and outside `single_thread`."""
     import torch
 
-    with _Threads.lock:
-        return _Threads.torch_before if _Threads.depth else torch.get_num_threads()
+    return _own.before or torch.get_num_threads()
 
 
 def allow_threads(n: int) -> None:

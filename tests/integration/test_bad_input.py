@@ -1,11 +1,13 @@
 """Bad input: what is said, and that nothing is half done."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
-from aberra import ADC, IADC, OCSVM, AutoEncoder, DeepSVDD, MultiView
+from aberra import ADC, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, MultiView
 from aberra.errors import DataError
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -108,6 +110,10 @@ BAD_SETTINGS = {
     "missing": (MultiView(missing="drop"), "missing"),
     "nu": (OCSVM(nu=0), "nu"),
     "epochs": (AutoEncoder(epochs=0), "epochs"),
+    "width": (AutoEncoder(hidden=[2.7]), "whole numbers"),
+    "widths in a list": (AutoEncoder(hidden=[[3]]), "whole numbers"),
+    "no subspace": (RSRAE(hidden=[3]), "at least two widths"),
+    "threshold inside": (ADC(OCSVM(threshold=0.01)), "set them on the ensemble"),
     "epochs inside": (ADC(AutoEncoder(epochs=0)), "epochs"),
     "learning rate": (DeepSVDD(learning_rate=-1), "learning_rate"),
 }
@@ -152,6 +158,58 @@ def test_gaps_and_text_are_handled_on_request():
             model.anomaly_score(wrong)
     with pytest.raises(DataError, match="'d' held dates"):
         model.anomaly_score(dirty.assign(d="not a date"))
+
+
+def test_numbers_stay_numbers_in_whatever_they_come():
+    rows = [[float(a), int(b), "ab"[k % 2]] for k, (a, b) in enumerate(10 * X[:, :2])]
+    rows[0][0] = 500.0
+    plain = pd.DataFrame(rows)
+    as_objects = plain.astype({0: object, 1: object})
+    as_decimals = as_objects.assign(**{"0": plain[0].map(lambda v: Decimal(str(v)))})
+    as_decimals = as_decimals[["0", 1, 2]].set_axis([0, 1, 2], axis=1)
+    wanted = MultiView(encode="auto", random_state=0).fit(plain).anomaly_score(plain)
+    assert wanted.argmax() == 0
+    for given in (rows, np.array(rows, object), np.array(rows), as_objects, as_decimals):
+        model = MultiView(encode="auto", random_state=0).fit(given)
+        assert model.reader_.kinds == ["number", "number", "text"]
+        np.testing.assert_allclose(model.anomaly_score(given), wanted)
+    numbers = as_decimals[[0, 1]]
+    assert np.isfinite(MultiView(random_state=0).fit(numbers).anomaly_score(numbers)).all()
+
+
+def test_text_that_looks_like_numbers_is_text_where_it_has_a_choice():
+    codes = pd.DataFrame({"n": X[:, 0], "postcode": ["01067", "80331", "50667"] * 20})
+    for given in (codes, codes.astype(object), codes.to_numpy().tolist()):
+        model = MultiView(encode="auto", random_state=0).fit(given)
+        assert model.reader_.kinds == ["number", "text"]
+
+
+def test_gaps_in_text_are_reported_too():
+    dirty = frame(c=["x", None, "y"] * 20)
+    with pytest.raises(DataError, match=r"gaps in column 'c' \(20 rows\).*missing='impute'"):
+        MultiView(encode="auto").fit(dirty)
+    model = MultiView(encode="auto", random_state=0).fit(dirty.dropna())
+    with pytest.raises(DataError, match="gaps in column 'c'"):
+        model.anomaly_score(dirty)
+
+
+def test_images_have_no_columns():
+    images = np.random.default_rng(0).random((20, 1, 8, 8))
+    model = MultiView(missing="impute").fit(X)
+    with pytest.raises(ValueError, match="are for tables"):
+        model.fit(images)
+    assert model.set_params(missing="error").fit(images).reader_ is None
+    with pytest.raises(ValueError, match="0 sample"):
+        model.fit(images[:0])
+
+
+def test_only_the_ratios_of_weights_matter():
+    w = np.random.default_rng(1).random(60)
+    for model in (AutoEncoder(epochs=5, random_state=0), MultiView(random_state=0)):
+        plain = model.fit(X, sample_weight=w).anomaly_score(X)
+        for scale in (2.0**-40, 2.0**900):
+            again = model.fit(X, sample_weight=scale * w).anomaly_score(X)
+            np.testing.assert_array_equal(again, plain)
 
 
 def test_imputed_gap_is_the_median():

@@ -160,6 +160,8 @@ def test_warm_start_refuses_other_rows_and_settings(dirty_blob):
     for other in (X[:100], X + 1, X[:, :3], X[:, ::-1]):
         with pytest.raises(DataError, match="rows and settings of the last fit"):
             model.fit(other)
+    with pytest.raises(DataError, match="rows and settings of the last fit"):
+        model.fit(X, sample_weight=np.arange(len(X)))
     for change in ({"temperature": 0.1}, {"detector__nu": 0.2}, {"detector": AutoEncoder()}):
         with pytest.raises(DataError, match="rows and settings of the last fit"):
             clone_of(model).set_params(**change).fit(X)

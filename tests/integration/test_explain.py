@@ -64,6 +64,23 @@ def test_frame_in_names_out(planted):
     assert list(shares.index) == [1000, 1001, 1002, 1003, 1004]
 
 
+def test_a_list_is_explained_by_the_names_of_the_fit(planted):
+    names = [f"c{j}" for j in range(planted[0].shape[1])]
+    model = MultiView(random_state=0).fit(pd.DataFrame(planted[0], columns=names))
+    with pytest.warns(UserWarning, match="feature names"):
+        shares = model.explain(planted[0][:2].tolist())
+    assert list(shares.columns) == names
+    assert list(shares.index) == [0, 1]
+
+
+def test_columns_of_wide_rows_are_hidden_in_groups(monkeypatch):
+    rows = np.random.default_rng(0).normal(size=(30, 7))
+    model = MultiView(random_state=0).fit(rows)
+    wanted = model.explain(rows[:3])
+    monkeypatch.setattr("aberra.detectors.base.STACKED_CELLS", 21)
+    np.testing.assert_array_equal(model.explain(rows[:3]), wanted)
+
+
 def test_a_row_without_a_cause_has_equal_shares():
     model = OCSVM().fit(np.ones((20, 4)))
     np.testing.assert_allclose(model.explain(np.ones((1, 4))), 1 / 4)

@@ -3,11 +3,13 @@
 import math
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from aberra.metrics import anomaly_std, auroc, average_precision, rank_std
+from aberra.errors import DataError
+from aberra.metrics import anomaly_std, auroc, average_precision, dice, rank_std
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 5)), min_size=2, max_size=30))
@@ -36,3 +38,11 @@ def test_spread_of_ranks_does_not_depend_on_the_scale():
     s = np.array([[1.0, 2.0, 3.0, 4.0], [10.0, 30.0, 20.0, 1e9]])
     np.testing.assert_allclose(rank_std(s), [0.0, 0.125, 0.125, 0.0])
     np.testing.assert_allclose(rank_std(s**3), rank_std(s))
+
+
+def test_labels_are_nought_and_one():
+    said = np.array([1, -1, 1, 1])  # by `predict`: the second row is odd
+    for measure in (dice, auroc, average_precision):
+        with pytest.raises(DataError, match=r"Labels must be 0 and 1.*== -1"):
+            measure(said, said)
+    assert dice([0, 1, 0, 0], said == -1) == auroc([0.0, 1.0, 0.0, 0.0], -said) == 1.0

@@ -182,7 +182,11 @@ def test_one_column_and_constant_columns(path):
         check_same_model(model, round_trip(model, path), X)
 
 
-@pytest.mark.parametrize("detector", [None, OneClassSVM(), AutoEncoder(epochs=9)], ids=str)
+@pytest.mark.parametrize(
+    "detector",
+    [None, OneClassSVM(), AutoEncoder(epochs=9), OCSVM(nu=np.float64(0.3))],
+    ids=str,
+)
 def test_warm_start_goes_on_with_the_same_bytes(detector, rows, path):
     settings = {"patience": 9, "warm_start": True, "n_members": 2, "random_state": 5}
     model = IADC(detector, max_rounds=2, **settings).fit(rows)

@@ -98,3 +98,15 @@ def test_constant_columns_are_harmless_until_they_change(data):
     moved = constant[:1].copy()
     moved[0, -1] = 8.0
     assert model.anomaly_score(moved) > model.anomaly_score(constant[:1])
+
+
+def test_a_distrusted_cluster_of_a_small_table_is_no_neighbour_of_its_own():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    X[:30] = 4 + 0.1 * rng.normal(size=(30, 3))
+    w = np.ones(200)
+    w[:30] = 1e-9
+    view = MultiView(random_state=0).fit(X, sample_weight=w).members_.members[0]
+    assert len(view.robust_landmarks) == 170
+    for seen in view.views(X):
+        assert seen[:30].min() > np.median(seen[30:])

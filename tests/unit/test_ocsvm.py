@@ -92,3 +92,15 @@ def test_choice_of_the_approximation_is_logged(caplog):
     with caplog.at_level("INFO", logger="aberra"):
         OCSVM(n_landmarks=16, random_state=0).fit(np.random.default_rng(6).normal(size=(2500, 2)))
     assert "2500 distinct rows are over 2000" in caplog.text
+
+
+@pytest.mark.parametrize("n", [400, 420, 2000])
+def test_weights_survive_where_the_landmark_solver_looks_at_some_rows(monkeypatch, n):
+    monkeypatch.setattr("aberra.detectors.ocsvm.NYSTROEM_ROWS", 400)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    X[: n // 4] = 5 + 0.2 * rng.normal(size=(n // 4, 2))
+    w = np.ones(n)
+    w[: n // 4] = 1e-3
+    found = OCSVM(solver="nystroem", random_state=0).fit(X, sample_weight=w).anomaly_score(X)
+    assert found[: n // 4].min() > np.quantile(found[n // 4 :], 0.9)

@@ -16,7 +16,7 @@ Encode = Literal["error", "auto"]
 
 LARGEST = 1e150  # beyond it the square of a number, and so a distance, overflows
 SHOWN = 5
-
+FILL = "Fill the gaps, drop the rows, or pass missing='impute'."
 
 KINDS = {"number": "numbers", "time": "dates", "duration": "durations", "text": "text"}
 
@@ -93,11 +93,23 @@ class TableReader:
 
     def transform(self, table: pd.DataFrame) -> NDArray[np.float64]:
         """Return the table as numbers; gaps are filled or left for the check to report."""
+        if self.missing == "error":
+            self._refuse_gaps_in_text(table)
         values = self._numbers(table)
         if self.missing == "impute":
             gaps = np.isnan(values)
             values[gaps] = np.broadcast_to(self.medians, values.shape)[gaps]
         return values
+
+    def _refuse_gaps_in_text(self, table: pd.DataFrame) -> None:
+        gaps = {
+            str(column.name): int(column.isna().sum())
+            for j, column in _columns(table)
+            if self.kinds[j] == "text"
+        }
+        if any(gaps.values()):
+            listed = [f"{name!r} ({n} rows)" for name, n in gaps.items() if n]
+            raise DataError(f"Input X contains gaps in column {_shortened(listed)}. {FILL}")
 
     def _numbers(self, table: pd.DataFrame) -> NDArray[np.float64]:
         values = np.empty(table.shape, dtype=np.float64)
@@ -139,13 +151,27 @@ def needs_reader(X: Any, missing: Missing, encode: Encode) -> bool:
 
 def as_frame(X: Any, infer: bool) -> pd.DataFrame:
     """Return rows as a data frame; with `infer`, columns of objects get the best type that fits."""
-    if isinstance(X, pd.DataFrame):
-        return X
-    frame = pd.DataFrame(np.asarray(X))
-    return frame.apply(_best_type) if infer and frame.dtypes.map(str).eq("object").any() else frame
+    # A list keeps each cell's own type, where an array would turn a mixed row into text.
+    own = isinstance(X, pd.DataFrame | list)
+    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X if own else np.asarray(X))
+    if not infer or all(kind_of(column) != "text" for _, column in _columns(frame)):
+        return frame
+    return frame.apply(_best_type, parse=not own)
 
 
-def _best_type(column: pd.Series[Any]) -> pd.Series[Any]:
+def _best_type(column: pd.Series[Any], parse: bool) -> pd.Series[Any]:
+    """Return objects as numbers or dates if all are; text is parsed only on request.
+
+    In an array of text a number has no other way to be written. In a data frame or a list, text
+    that looks like a number may be a postcode.
+    """
+    if kind_of(column) != "text" or isinstance(column.dtype, pd.CategoricalDtype):
+        return column
+    inferred = column.infer_objects()
+    if kind_of(inferred) != "text":
+        return inferred
+    if not parse and column.map(lambda value: isinstance(value, str)).any():
+        return column
     try:
         return pd.to_numeric(column)
     except (TypeError, ValueError):
@@ -161,7 +187,7 @@ def check_numbers(values: NDArray[Any], names: list[str] | None) -> None:
         return
     labels = names if names is not None else [f"{j}" for j in range(values.shape[1])]
     for what, test, advice in (
-        ("NaN", np.isnan, "Fill the gaps, drop the rows, or pass missing='impute'."),
+        ("NaN", np.isnan, FILL),
         ("infinity", np.isinf, "Replace these values, or drop the rows."),
         (
             f"numbers beyond {LARGEST:g}, whose squares overflow",
@@ -172,9 +198,8 @@ def check_numbers(values: NDArray[Any], names: list[str] | None) -> None:
         counts = np.array([int(test(values[:, j]).sum()) for j in range(values.shape[1])])
         if counts.any():
             bad = np.flatnonzero(counts)
-            listed = ", ".join(f"{labels[j]!r} ({counts[j]} rows)" for j in bad[:SHOWN])
-            more = f" and {len(bad) - SHOWN} more" if len(bad) > SHOWN else ""
-            raise DataError(f"Input X contains {what} in column {listed}{more}. {advice}")
+            listed = _shortened([f"{labels[j]!r} ({counts[j]} rows)" for j in bad])
+            raise DataError(f"Input X contains {what} in column {listed}. {advice}")
 
 
 def _columns(table: pd.DataFrame) -> list[tuple[int, pd.Series[Any]]]:
@@ -194,5 +219,9 @@ def _label(value: Any) -> str:
 
 def _names(table: pd.DataFrame, positions: Any) -> str:
     shown = [repr(str(table.columns[int(j)])) for j in positions]
-    more = f" and {len(shown) - SHOWN} more" if len(shown) > SHOWN else ""
-    return ("column " if len(shown) == 1 else "columns ") + ", ".join(shown[:SHOWN]) + more
+    return ("column " if len(shown) == 1 else "columns ") + _shortened(shown)
+
+
+def _shortened(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more

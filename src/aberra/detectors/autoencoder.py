@@ -30,7 +30,7 @@ class AutoEncoder(NetworkDetector):
     epochs : int
         Passes over the data.
     batch_size : int
-        Rows a step; the odd rest of an epoch is dropped.
+        Rows a step, cut to a multiple of 16; the odd rest of an epoch is dropped.
     learning_rate, weight_decay : float
         Of Adam.
     device : {"cpu"}

@@ -130,15 +130,25 @@ def _falls(
     """
     n, d = rows.shape
     parts = np.zeros((n, d))
+    at_once = max(1, STACKED_CELLS // (n * d))  # columns
     for reference in references:
         if members.tile_rows is None:
             after = np.stack([_one_hidden(members, rows, j, reference[j]) for j in range(d)])
         else:
-            variants = np.repeat(rows[None], d, axis=0)  # (d, n, d)
-            variants[range(d), :, range(d)] = reference[:, None]
-            after = member_scores(members, variants.reshape(-1, d)).mean(axis=0).reshape(d, n)
+            groups = np.split(np.arange(d), range(at_once, d, at_once))
+            after = np.concatenate([_each_hidden(members, rows, g, reference) for g in groups])
         parts += np.maximum(before - after, 0.0).T
     return parts
+
+
+def _each_hidden(
+    members: Members, rows: Data, columns: Rows, reference: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the scores, (columns, n), with each of some columns at its reference."""
+    (n, d), k = rows.shape, len(columns)
+    variants = np.repeat(rows[None], k, axis=0)  # (k, n, d)
+    variants[range(k), :, columns] = reference[columns, None]
+    return member_scores(members, variants.reshape(-1, d)).mean(axis=0).reshape(k, n)
 
 
 def _one_hidden(members: Members, rows: Data, j: int, value: float) -> Scores:
@@ -255,7 +265,8 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
             return shares
         import pandas as pd
 
-        return pd.DataFrame(shares, columns=names, index=getattr(X, "index", None))
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(shares, columns=names, index=index)
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
@@ -263,7 +274,8 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         fewest = 2 if reset else 1
         rows: ArrayLike = X
         if image is not None:
-            rows = np.reshape(np.asarray(X), (np.shape(X)[0], -1))
+            self._refuse_columns(reset)
+            rows = np.reshape(np.asarray(X), (np.shape(X)[0], int(np.prod(image))))
         elif self._reads(X, reset):
             if not hasattr(X, "columns"):
                 check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
@@ -290,6 +302,13 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
                 f"got data of shape {shape}."
             )
         return image
+
+    def _refuse_columns(self, reset: bool) -> None:
+        """Refuse what is said about columns where there are none."""
+        if reset:
+            self.reader_ = None
+        if (self.missing, self.encode) != ("error", "error"):
+            raise ValueError("`missing` and `encode` are for tables: leave both at 'error'.")
 
     def _reads(self, X: ArrayLike, reset: bool) -> bool:
         if reset:
@@ -327,7 +346,7 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
                 "which separates nothing. A network has then collapsed to a constant map: train "
                 "for fewer epochs, with a lower learning rate, or with less weight decay.",
                 CollapseWarning,
-                stacklevel=3,
+                stacklevel=5,  # this, _conclude, fit, the guard around it
             )
 
 
@@ -377,5 +396,10 @@ class Detector(Scorer):
 
 
 def checked_weights(sample_weight: ArrayLike | None, data: Data) -> NDArray[np.float64]:
-    """Return one non-negative weight per row, not all zero."""
-    return _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+    """Return one non-negative weight per row, the positive ones 1 on average.
+
+    Only their ratios mean something; weights that add up to 1 would all but stop a network.
+    """
+    w = _check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+    w = w / w.max()  # first: the sum of large weights may overflow
+    return w / w[w > 0].mean()

@@ -58,7 +58,7 @@ class DeepSVDD(NetworkDetector):
     pretrain_epochs : int
         Passes of the autoencoder before it.
     batch_size : int
-        Rows a step; the odd rest of an epoch is dropped.
+        Rows a step, cut to a multiple of 16; the odd rest of an epoch is dropped.
     learning_rate, weight_decay : float
         Of Adam, in both parts.
     device : {"cpu"}

@@ -48,10 +48,10 @@ def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
     fresh = clone(detector, safe=False)
     if isinstance(fresh, Detector):
         fresh._validate_params()
-        if (fresh.missing, fresh.encode) != ("error", "error"):
+        if (fresh.missing, fresh.encode, fresh.threshold) != ("error", "error", "auto"):
             raise ValueError(
-                f"`missing` and `encode` of {type(fresh).__name__} have no effect inside an "
-                "ensemble: set them on the ensemble."
+                f"`missing`, `encode` and `threshold` of {type(fresh).__name__} have no effect "
+                "inside an ensemble: set them on the ensemble."
             )
         fresh.image_shape_ = image
         return fresh

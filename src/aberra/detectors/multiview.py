@@ -129,7 +129,8 @@ class MultiView(Detector):
     Parameters
     ----------
     n_landmarks : int
-        Trusted rows among which neighbours are looked for, drawn by weight.
+        Trusted rows at most among which neighbours are looked for, drawn by weight; no more than
+        the effective number of rows, (sum of weights)^2 / (sum of their squares).
     n_neighbours : int
         The distance to this many-th neighbour counts.
     ridge : float
@@ -198,7 +199,9 @@ class MultiView(Detector):
     def _member(self, data: Data, lens: Lenses, c: Array, seed: int) -> View:
         """Take the sums of one member in two passes over the data."""
         c = c / c.sum() * len(c)
-        n_chosen = min(self.n_landmarks, int(np.count_nonzero(c)))
+        # No more than the rows the weights amount to: if all became landmarks, none would be
+        # left out for want of trust, and a distrusted cluster would stay its own neighbour.
+        n_chosen = min(self.n_landmarks, max(1, int(c.sum() ** 2 / np.square(c).sum())))
         generator = np.random.default_rng(seed)
         chosen = np.sort(generator.choice(len(c), n_chosen, replace=False, p=c / c.sum()))
         mean, covariance, counts = moments(data, lens, c)

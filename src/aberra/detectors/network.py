@@ -72,10 +72,12 @@ class NetworkDetector(Detector):
 
     def _hidden(self, prepared: Prepared) -> tuple[int, ...]:
         if self.hidden is not None:
-            widths = tuple(int(width) for width in self.hidden)
-            if not widths or min(widths) < 1:
-                raise ValueError(f"`hidden` must hold widths of at least 1, but got {widths}.")
-            return widths
+            whole = all(isinstance(width, Integral) and width >= 1 for width in self.hidden)
+            if not whole or len(self.hidden) == 0:
+                raise ValueError(
+                    f"`hidden` must hold whole numbers of at least 1, but got {self.hidden}."
+                )
+            return tuple(int(width) for width in self.hidden)
         return default_hidden(prepared.data.shape[1])
 
     def _check_image(self, image: tuple[int, int, int]) -> None:

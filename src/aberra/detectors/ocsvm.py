@@ -99,8 +99,10 @@ def ocsvm_landmarks(
     the rows, and scoring needs `n_landmarks` kernels a row instead of nu * n.
     """
     if len(x) > NYSTROEM_ROWS:
-        chosen = generator.choice(len(x), NYSTROEM_ROWS, replace=False, p=w / w.sum())
-        x, w = x[chosen], np.ones(NYSTROEM_ROWS)
+        # With replacement: without it, drawing most of the rows would undo their weights.
+        drawn = generator.choice(len(x), NYSTROEM_ROWS, p=w / w.sum())
+        chosen, counts = np.unique(drawn, return_counts=True)
+        x, w = x[chosen], counts.astype(np.float64)
     n_landmarks = min(n_landmarks, int(np.count_nonzero(w)))
     landmarks = x[generator.choice(len(x), n_landmarks, replace=False, p=w / w.sum())]
     whiten = _inverse_root(gaussian_kernel(landmarks, landmarks, gamma))

@@ -179,6 +179,11 @@ class RSRAE(NetworkDetector):
 
     def _hidden(self, prepared: Prepared) -> tuple[int, ...]:
         widths = super()._hidden(prepared)
+        if len(widths) < 2:
+            raise ValueError(
+                "`hidden` of RSRAE needs at least two widths, the encoder's and the subspace's, "
+                f"but got {widths}."
+            )
         if self.hidden is None and prepared.data.shape[1] >= 100:
             return (*widths[:-1], 10)
         return widths

@@ -272,7 +272,7 @@ class DDPM(DiffusionLocaliser):
     precision : {"auto", "float32", "bfloat16"}
         "auto" takes bfloat16 where the hardware computes in it.
     random_state : int, RandomState or None
-        Seeds everything; the global generators are left alone. Bytes repeat on one machine with
+        Given a seed, global generators are left alone, and bytes repeat on one machine with
         one number of threads.
 
     Attributes
@@ -386,7 +386,7 @@ class AnoDDPM(DDPM):
     precision : {"auto", "float32", "bfloat16"}
         "auto" takes bfloat16 where the hardware computes in it.
     random_state : int, RandomState or None
-        Seeds everything; the global generators are left alone. Bytes repeat on one machine with
+        Given a seed, global generators are left alone, and bytes repeat on one machine with
         one number of threads.
 
     Attributes
@@ -513,7 +513,7 @@ class ADDM(DDPM):
     discriminator_sees_time : bool
         Tell the discriminator the step of the image it judges. Not so in print.
     random_state : int, RandomState or None
-        Seeds everything; the global generators are left alone. Bytes repeat on one machine with
+        Given a seed, global generators are left alone, and bytes repeat on one machine with
         one number of threads.
 
     Attributes

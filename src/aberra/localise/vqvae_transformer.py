@@ -381,7 +381,7 @@ class VQTransformer(NetworkLocaliser):
     precision : {"auto", "float32", "bfloat16"}
         "auto" takes bfloat16 where the hardware computes in it.
     random_state : int, RandomState or None
-        Seeds everything; the global generators are left alone. Bytes repeat on one machine with
+        Given a seed, global generators are left alone, and bytes repeat on one machine with
         one number of threads.
 
     Attributes

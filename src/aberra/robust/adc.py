@@ -21,6 +21,7 @@ class ADC(Ensemble):
     ----------
     detector : estimator, optional
         One of Aberra's detectors, or any outlier detector or pipeline of scikit-learn or PyOD.
+        Members get seeds of their own, whatever its `random_state`.
     n_members : int
         Size of the ensemble.
     resample : bool or "subsample"
@@ -29,7 +30,7 @@ class ADC(Ensemble):
     engine : str, optional
         Name of a joblib backend that spreads members over workers; None trains in this process.
     random_state : int, RandomState or None
-        Seeds everything; the global generators are left alone.
+        Seeds everything; given a seed, global generators are left alone.
     threshold, missing, encode
         As in `IADC`.
 

@@ -145,7 +145,8 @@ class IADC(Ensemble):
     detector : estimator, optional
         One of Aberra's detectors, or any outlier detector or pipeline of scikit-learn or PyOD;
         `MultiView` for tables and `HybridOCSVM` for images by default. Where `fit` takes no
-        `sample_weight`, rows are kept at random by their weight instead.
+        `sample_weight`, rows are kept at random by their weight instead. Members get
+        seeds of their own, whatever its `random_state`.
     n_members : int
         Size of the ensemble.
     outlier_ratio : float
@@ -166,7 +167,7 @@ class IADC(Ensemble):
     warm_start : bool
         Go on from the rounds of the last fit instead of starting again.
     random_state : int, RandomState or None
-        Seeds everything; the global generators are left alone.
+        Seeds everything; given a seed, global generators are left alone.
     threshold : "auto", rule name or float
         Rule that places `threshold_` on the training scores without labels; a number is the share
         of training rows to flag.
@@ -264,7 +265,7 @@ class IADC(Ensemble):
         self._validate_params()
         data = self._validate(X, reset=True)
         prior = checked_weights(sample_weight, data)
-        history = self._begin(data)
+        history = self._begin(data, prior)
         trainer = self._trainer()
         prepared = trainer._prepare(data)
         w = history.next_weights(len(data))  # A1.1
@@ -286,9 +287,9 @@ class IADC(Ensemble):
             advance("rounds", len(history) / self.max_rounds, history.note())
         return self._finish(data)
 
-    def _begin(self, data: Data) -> History:
+    def _begin(self, data: Data, prior: NDArray[np.float64]) -> History:
         """Start a history, or go on with a copy of the last one."""
-        mark = self._fingerprint(data)
+        mark = self._fingerprint(data, prior)
         last = getattr(self, "history_", None)
         if not (self.warm_start and last):
             self._entropy = entropy_of(self.random_state)
@@ -303,11 +304,16 @@ class IADC(Ensemble):
         self.history_ = replace(last, patience=self.patience, reason="", **lists)
         return self.history_
 
-    def _fingerprint(self, data: Data) -> str:
-        """Return a digest of the rows and of every setting that decides what is learnt."""
-        settings = {k: v for k, v in self.get_params().items() if k not in FREE and k != "detector"}
+    def _fingerprint(self, data: Data, prior: NDArray[np.float64]) -> str:
+        """Return a digest of rows, their weights and every setting that decides what is learnt."""
+        settings = {
+            name: value.item() if isinstance(value, np.generic) else value  # as a file keeps it
+            for name, value in self.get_params().items()
+            if name not in FREE and name != "detector"
+        }
         digest = sha256(repr((type(self.detector), sorted(settings.items()), data.shape)).encode())
         digest.update(np.ascontiguousarray(data).data)
+        digest.update(prior.data)
         return digest.hexdigest()
 
     def _finish(self, data: Data) -> Self:
@@ -324,6 +330,6 @@ class IADC(Ensemble):
                 f"(crossings {history.crossings()[-3:]}). Raise max_rounds, or take the scores "
                 "as they are: history_ shows how they moved.",
                 RoundsExhaustedWarning,
-                stacklevel=3,
+                stacklevel=4,  # this, fit, the guard around it
             )
         return self
