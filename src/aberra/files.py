@@ -6,7 +6,12 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
+
+from aberra.errors import DataError
+
+PROBE = 1 << 20  # bytes at either end that enter a fingerprint
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -33,6 +38,37 @@ def replacing(path: Path) -> Iterator[Path]:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+
+
+def fingerprint(path: Path) -> str:
+    """Return a digest that changes with a file or folder: names, sizes, times, ends of a file."""
+    digest = sha256()
+    if path.is_dir():
+        for file in sorted(p for p in path.rglob("*") if p.is_file()):
+            state = file.stat()
+            about = (file.relative_to(path).as_posix(), state.st_size, state.st_mtime_ns)
+            digest.update(repr(about).encode())
+        return digest.hexdigest()
+    state = path.stat()
+    digest.update(repr((state.st_size, state.st_mtime_ns)).encode())
+    with path.open("rb") as opened:
+        digest.update(opened.read(PROBE))
+        opened.seek(max(0, state.st_size - PROBE))
+        digest.update(opened.read(PROBE))
+    return digest.hexdigest()
+
+
+def starts_with(path: Path, first: bytes) -> bool:
+    """Say whether a file begins with these bytes."""
+    with path.open("rb") as opened:
+        return opened.read(len(first)) == first
+
+
+def refuse_to_overwrite(output: Path, *inputs: Path) -> None:
+    """Raise an error if the result would replace what it is made from."""
+    for path in inputs:
+        if output.exists() and path.exists() and output.samefile(path):
+            raise DataError(f"{output} is the input itself. Give the result another name.")
 
 
 def put_in_place(temporary: Path, target: Path) -> None:

@@ -2,15 +2,19 @@
 
 A loop calls `advance` as it goes; nothing happens unless a `progress_bar` block is open around it.
 A training that may stop early asks `time_is_up`; it never is unless a `deadline` block is open.
+One that can keep its state asks `stop_requested` after each step, so that Ctrl-C costs nothing.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import FrameType
 
 Listener = Callable[[str, float, str], None]
 
@@ -62,6 +66,55 @@ def time_is_up(done: float) -> bool:
     if limit is None or time.monotonic() < limit.ends or done >= 1.0:
         return False
     limit.stopped_at = done
+    return True
+
+
+@dataclass
+class Request:
+    """Whether somebody pressed Ctrl-C and nobody has answered yet."""
+
+    pending: bool = False
+
+
+_request: ContextVar[Request | None] = ContextVar("aberra_stop", default=None)
+
+
+@contextmanager
+def stopping_between_steps() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of a training step; pressed again, it does not wait.
+
+    Only the main thread of a program gets Ctrl-C; elsewhere, or where it is ignored, the block
+    changes nothing.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or not callable(before):
+        yield
+        return
+    request = Request()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if request.pending:
+            raise KeyboardInterrupt
+        request.pending = True
+
+    signal.signal(signal.SIGINT, ask)
+    token = _request.set(request)
+    try:
+        yield
+        if request.pending:
+            raise KeyboardInterrupt
+    finally:
+        _request.reset(token)
+        signal.signal(signal.SIGINT, before)
+
+
+def stop_requested() -> bool:
+    """Say whether to keep what there is and stop; asked once, since the caller then does so."""
+    request = _request.get()
+    if request is None or not request.pending:
+        return False
+    request.pending = False
     return True
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -307,9 +308,21 @@ def test_reasons_are_those_of_one_hidden_cell_at_a_time(dirty_blob, detector):
 
 
 def test_scans_are_held_out_and_slices_thinned(monkeypatch):
-    train, held = held_out([Path(str(k)) for k in range(20)], 0)
-    assert (len(train), len(held)) == (18, 2)
-    assert held_out([Path("a"), Path("b")], 0)[1] == []
+    scans = [Path(str(k)) for k in range(20)]
+    monkeypatch.setattr("aberra.cli.fit_images.brain_mask", lambda scan: scan)
+    monkeypatch.setattr("aberra.cli.fit_images.read_volume", lambda path, axes: path)
+    train, held, errors = held_out(scans, 0, None)
+    assert (len(train), len(held), errors) == (18, 2, {})
+    assert held_out([Path("a"), Path("b")], 0, None)[1] == []
+
+    def refuse(path, axes):
+        if path == held[0]:
+            raise DataError("cut short")
+
+    monkeypatch.setattr("aberra.cli.fit_images.read_volume", refuse)
+    train, others, errors = held_out(scans, 0, None)  # another takes the place
+    assert (len(train), len(others), errors) == (17, 2, {held[0]: "cut short"})
+    assert held[1] in others
     monkeypatch.setattr("aberra.cli.fit_images.MOST_BYTES", 40 * 4 * 64)
     some = thinned(np.zeros((100, 1, 8, 8), np.float32))
     assert (len(some), some[0], some[-1]) == (40, 0, 99)
@@ -394,7 +407,17 @@ def test_scans(scans, tmp_path):
     assert np.array_equal(found.affine, scan.affine)
     lesion = tuple(round(v) for v in scan.to_voxels((-30, 20, 30)))
     assert found.array[lesion] == 1
-    assert answer(*words)["scored"] == 1  # what is broken is tried again, the rest is done
+    again = answer(*words)  # what is broken is tried again, the rest is done
+    assert (again["scored"], list(again["errors"])) == (0, ["broken.nii.gz"])
+    shutil.copy(scans / "new/h.nii.gz", tmp_path / "sick.nii.gz")
+    alone = tmp_path / "alone"
+    answer("score", tmp_path / "m.aberra", tmp_path / "sick.nii.gz", "-o", alone)
+    healthy = (alone / "scores.csv").read_bytes()
+    shutil.copy(scans / "new/ward/sick.nii.gz", tmp_path / "sick.nii.gz")  # the name stays
+    assert answer("score", tmp_path / "m.aberra", tmp_path / "sick.nii.gz", "-o", alone)["scored"]
+    assert (alone / "scores.csv").read_bytes() != healthy
+    failed = run("score", tmp_path / "m.aberra", scans / "new/broken.nii.gz", "-o", alone, code=3)
+    assert "None of 1 could be scored. broken.nii.gz" in failed.output
     one = answer("score", tmp_path / "m.aberra", scans / "new/h.nii.gz", "-o", tmp_path / "one")
     assert one["scans"] == 1
 
@@ -429,4 +452,5 @@ def test_a_trained_localiser_within_a_budget(scans, tmp_path):
     assert model.threshold_ == said["map_threshold"]
     assert not (tmp_path / "m.aberra.training").exists()
     said = answer("score", tmp_path / "m.aberra", scans / "new", "-o", tmp_path / "maps")
-    assert said["scored"] == 3
+    assert said["scored"] == 2
+    assert list(said["errors"]) == ["broken.nii.gz"]

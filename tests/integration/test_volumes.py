@@ -132,6 +132,14 @@ class Dark:
         return images[:, 0] < 0.4
 
 
+def test_a_scan_is_as_odd_in_any_field_of_view():
+    found = []
+    for size in (56, 72):
+        scan, brain = head_phantom(shape=(size, size, size), lesion=(-30, 20, 30))
+        found.append(score_volume(Dark(), scan, mask=brain).score)
+    assert found[1] == pytest.approx(found[0], rel=1e-3)
+
+
 @pytest.fixture
 def folder(tmp_path):
     """Three heads with their masks, one in a folder of its own."""

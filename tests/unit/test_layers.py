@@ -18,6 +18,7 @@ LAYERS = {
     "errors": -1,  # names only
     "compiled": 0,
     "extras": 0,
+    "words": 0,
     "rng": 0,
     "files": 0,
     "progress": 0,

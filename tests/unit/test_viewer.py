@@ -237,6 +237,18 @@ def test_marked_rows_can_be_asked_for(score_table):
     assert score_table.name(3) == "c003"
 
 
+def test_identifiers_stay_as_they_are_written(tmp_path):
+    for text, ids in (
+        ("id,score\n0012,1\n13,2\n", ["0012", "13"]),
+        ("id,score\n9,1\n10,2\n", [9, 10]),
+    ):
+        (tmp_path / "a.csv").write_text(text)
+        page = ScoreTable(Held(tmp_path / "a.csv", tmp_path)).page(
+            Query(sort="id", descending=False), {}
+        )
+        assert [line["id"] for line in page["rows"]] == ids
+
+
 def test_short_tables_get_what_they_lack(tmp_path):
     (tmp_path / "a.csv").write_text("score\n1\nnan\n3\n")
     page = ScoreTable(Held(tmp_path / "a.csv", tmp_path)).page(Query(find="2"), {})

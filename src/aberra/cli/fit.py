@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -98,7 +99,7 @@ def fit(
     )  # fmt: skip
     kind = kind_of_path(data)
     wishes.check(kind)
-    _check_output(output)
+    _check_output(output, data)
     with shell().progress():
         model, recipe = _fitted(kind, wishes)
     _save(model, recipe, wishes)
@@ -129,9 +130,14 @@ def _save(model: Any, recipe: Recipe, wishes: Wishes) -> None:
     speaker.result({"model": str(wishes.output), **told})
 
 
-def _check_output(output: Path) -> None:
+def _check_output(output: Path, data: Path) -> None:
     from aberra.errors import DataError
+    from aberra.files import refuse_to_overwrite, starts_with
+    from aberra.model_file.container import MAGIC
 
+    refuse_to_overwrite(output, data)
+    if output.is_file() and output.stat().st_size and not starts_with(output, MAGIC):
+        raise DataError(f"{output} is there already and is no model. Give another name.")
     if output.is_dir():
         raise DataError(f"{output} is a folder. Give the name of a file, such as model.aberra.")
     if not output.parent.is_dir():
@@ -173,6 +179,5 @@ def _doubts(recipe: Recipe) -> Table:
 
 def _next(recipe: Recipe, output: Path) -> str:
     out = "scores.csv" if recipe.kind == "table" else "maps"
-    return (
-        f"Next:  aberra score {output} DATA -o {out}\n       aberra report {output} -o report.html"
-    )
+    model = shlex.quote(str(output))
+    return f"Next:  aberra score {model} DATA -o {out}\n       aberra report {model} -o report.html"

@@ -23,10 +23,11 @@ from aberra.data.sources.images import find_images, read_images, shape_for
 from aberra.errors import DataError
 from aberra.localise.base import CALIBRATION_IMAGES, image_scores, upper_quantile
 from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
-from aberra.progress import advance
+from aberra.progress import advance, stopping_between_steps
 from aberra.recipe import Recipe
 from aberra.rng import stream
 from aberra.scoring.rows import training_scores
+from aberra.words import count
 
 FEWEST_IMAGES = 4
 HELD_OUT = 0.1  # of the scans, for the threshold
@@ -76,7 +77,7 @@ def fit_volumes(wishes: Wishes) -> tuple[Any, Recipe]:
     """Fit a localiser on the slices of scans, with memory for one scan and the slices."""
     folder = wishes.data.is_dir()
     scans = find_volumes(wishes.data, wishes.pattern) if folder else [wishes.data]
-    train, held = held_out(scans, wishes.seed)
+    train, held, unreadable = held_out(scans, wishes.seed, wishes.axes)
     preparation = Preparation(size=SIDES[wishes.preset])
     look = wishes.look_for or LookFor.darker
     model = image_model(wishes, look, 5, holdout=0.0)
@@ -87,14 +88,19 @@ def fit_volumes(wishes: Wishes) -> tuple[Any, Recipe]:
         trained = _train(model, slices.images[some], wishes, "volumes")
         names = [_slice_name(slices, int(k), wishes.data) for k in some]
         n_slices = len(slices.images)
-        errors = slices.errors
+        errors = {**unreadable, **slices.errors}
+        n_train = len(train) - len(slices.errors)
         del slices  # lets go of the file
     threshold = _brain_threshold(model, held or train[:MOST_HELD], preparation, wishes.axes)
     if wishes.robust_for("volumes") is Robust.none:
         model.threshold_ = threshold
-    placed = f"{len(held)} scans held out" if held else "training scans: too few to hold any out"
+    placed = (
+        f"{count(len(held), 'scan')} held out"
+        if held
+        else "training scans: too few to hold any out"
+    )
     choices = [
-        ("data", f"{len(train) - len(errors)} of {len(scans)} scans train, {n_slices:,} slices"),
+        ("data", f"{n_train} of {count(len(scans), 'scan')} train, {n_slices:,} slices"),
         *[("left out", f"{path.name}: {why}") for path, why in errors.items()],
         ("slices", f"{preparation.size} pixels of {preparation.pixel:.2g} mm, every "
                    f"{preparation.step:g} mm, {_used(len(some), n_slices)}"),
@@ -106,12 +112,27 @@ def fit_volumes(wishes: Wishes) -> tuple[Any, Recipe]:
     return model, _recipe(wishes, trained, names, "volumes", kept, threshold, choices)
 
 
-def held_out(scans: Sequence[Path], seed: int) -> tuple[list[Path], list[Path]]:
-    """Return the scans to train on, and those that only place the threshold."""
+def held_out(
+    scans: Sequence[Path], seed: int, axes: str | None
+) -> tuple[list[Path], list[Path], dict[Path, str]]:
+    """Return the scans to train on, those that only place the threshold, and unusable ones.
+
+    The threshold is placed after the training, so its scans are tried before: one that cannot be
+    used gives its place to another.
+    """
     n = min(round(HELD_OUT * len(scans)), MOST_HELD)
-    chosen = set(stream(seed, 3).permutation(len(scans))[:n].tolist())
-    kept = [path for k, path in enumerate(scans) if k not in chosen]
-    return kept, [path for k, path in enumerate(scans) if k in chosen]
+    held: set[Path] = set()
+    errors: dict[Path, str] = {}
+    for k in stream(seed, 3).permutation(len(scans)):
+        if len(held) == n:
+            break
+        try:
+            brain_mask(read_volume(scans[k], axes))
+            held.add(scans[k])
+        except DataError as error:
+            errors[scans[k]] = str(error)
+    train = [path for path in scans if path not in held and path not in errors]
+    return train, [path for path in scans if path in held], errors
 
 
 def thinned(images: NDArray[Any]) -> NDArray[np.int64]:
@@ -130,16 +151,19 @@ def as_images(array: NDArray[Any]) -> NDArray[Any]:
 
 def _train(model: Any, images: NDArray[Any], wishes: Wishes, kind: Kind) -> Trained:
     if len(images) < FEWEST_IMAGES:
-        raise DataError(f"{wishes.data} has {len(images)} images. Give {FEWEST_IMAGES} or more.")
+        raise DataError(
+            f"{wishes.data} has {count(len(images), 'image')}. Give {FEWEST_IMAGES} or more."
+        )
     robust = wishes.robust_for(kind)
     single = model if robust is Robust.none else model.detector
     default = ", the default" if wishes.detector is None else ", as asked"
     choices = [("detector", f"{type(single).__name__}{default}, preset {wishes.preset.value}")]
     choices.append(("robust training", _about_robust(robust)))
-    if wishes.minutes is not None:
-        choices.append(("time budget", _fit_in_time(model, images, wishes.minutes, robust)))
-    else:
-        model.fit(images)
+    with stopping_between_steps():
+        if wishes.minutes is not None:
+            choices.append(("time budget", _fit_in_time(model, images, wishes.minutes, robust)))
+        else:
+            model.fit(images)
     if robust is Robust.none and wishes.localiser is not DetectorName.intensity:
         model.set_params(checkpoint=None)
     choices.append(("seed", str(wishes.seed)))
@@ -190,12 +214,12 @@ def _brain_threshold(
             scan = read_volume(path, axes)
             brain = brain_mask(scan)
             scored = score_volume(model, scan, preparation, brain, threshold=np.inf)
-        except DataError:  # already said when the slices were collected, or only one of several
+        except DataError:  # a training scan, said when the slices were collected
             continue
         seen.append(scored.anomaly_map[scored.scored & brain])
         advance("threshold", (k + 1) / len(scans), path.name)
     if not seen:
-        raise DataError("None of the scans held out for the threshold could be used.")
+        raise DataError("None of the scans could be used to place the threshold.")
     return float(np.quantile(np.concatenate(seen), 1 - FALSE_ALARMS["volumes"]))
 
 

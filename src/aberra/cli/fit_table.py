@@ -18,8 +18,10 @@ from aberra.errors import DataError
 from aberra.metrics import auroc, average_precision
 from aberra.recipe import Recipe
 from aberra.scoring.rows import training_scores
+from aberra.words import count
 
 FEWEST_ROWS = 10
+NAMELESS = "the column without a name"
 Choices = list[tuple[str, str]]
 
 WHY_ROBUST = {
@@ -35,9 +37,15 @@ def fit_table(wishes: Wishes) -> tuple[Any, Recipe]:
     file = TableFile(wishes.data)
     table = file.read({named: "text"} if named in file.columns else None)
     if len(table) < FEWEST_ROWS:
-        raise DataError(f"{wishes.data} has {len(table)} rows. Give at least {FEWEST_ROWS}.")
+        raise DataError(
+            f"{wishes.data} has {count(len(table), 'row')}. Give at least {FEWEST_ROWS}."
+        )
     columns = choose_columns(
-        table, id_column=named, label_column=wishes.label_column, drop=wishes.drop
+        table,
+        id_column=named,
+        label_column=wishes.label_column,
+        drop=wishes.drop,
+        labels=file.labels_beside if wishes.label_column is None else (),
     )
     if wishes.label_column is not None:
         anomalies(table[wishes.label_column].dropna())  # said now, not after the training
@@ -48,9 +56,10 @@ def fit_table(wishes: Wishes) -> tuple[Any, Recipe]:
     scores = training_scores(model)
     if scores is None:
         scores = model.anomaly_score(X)
-    names = row_names(table, columns.id_column)
+    names = row_names(file, columns.id_column, len(table))
+    comma = ", numbers with decimal comma" if file.decimal_comma else ""
     choices = [
-        ("data", f"{len(X):,} rows, {len(columns.used)} of {table.shape[1]} columns"),
+        ("data", f"{len(X):,} rows, {len(columns.used)} of {table.shape[1]} columns{comma}"),
         *_column_choices(columns),
         *_training_choices(model, X, text, wishes, ended),
     ]
@@ -80,11 +89,11 @@ def _fit(model: Any, X: pd.DataFrame, wishes: Wishes) -> bool:
     return False
 
 
-def row_names(table: pd.DataFrame, id_column: str | None) -> list[str]:
+def row_names(file: TableFile, id_column: str | None, n_rows: int) -> list[str]:
     """Return what each row is called: its identifier, or its position from 0."""
     if id_column is None:
-        return [f"row {k}" for k in range(len(table))]
-    return [str(value) for value in table[id_column]]
+        return [f"row {k}" for k in range(n_rows)]
+    return file.identifiers(id_column)
 
 
 def _reasons(model: Any, X: pd.DataFrame, rows: NDArray[np.int64]) -> list[Any]:
@@ -98,9 +107,10 @@ def _column_choices(columns: ColumnChoice) -> Choices:
     why: dict[str, list[str]] = {}
     for name, reason in columns.dropped.items():
         why.setdefault(reason, []).append(name)
-    lines += [("left out", f"{', '.join(names)} ({reason})") for reason, names in why.items()]
+    for reason, names in why.items():
+        lines.append(("left out", f"{', '.join(name or NAMELESS for name in names)} ({reason})"))
     named = columns.id_column
-    lines.append(("rows are named", "by position" if named is None else f"by {named}"))
+    lines.append(("rows are named", "by position" if named is None else f"by {named or NAMELESS}"))
     return lines
 
 
@@ -135,7 +145,8 @@ def _about_gaps(X: pd.DataFrame, missing: Missing) -> str:
         return "none here; a gap in later data is an error"
     if not n:
         return "none here; later ones take the column's median"
-    return f"{n:,} gaps in {where} columns take the column's median (text: a value of its own)"
+    places = f"{count(n, 'gap')} in {count(where, 'column')}"
+    return f"{places} take the column's median (text: a value of its own)"
 
 
 def _about_rounds(model: Any, wishes: Wishes, ended: bool) -> str:

@@ -36,6 +36,7 @@ def report(
     """
     from aberra.cli.report_data import data_at
     from aberra.extras import need
+    from aberra.files import refuse_to_overwrite
 
     need("jinja2", "report", "A report")
     from aberra.model_file import load, load_notes
@@ -46,6 +47,7 @@ def report(
 
     speaker = shell()
     check_place(output)
+    refuse_to_overwrite(output, *[path for path in (model, data) if path is not None])
     recipe = Recipe.of(load_notes(model))
     fitted = load(model)
     with speaker.progress():

@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from aberra.cli.shell import command, shell
+from aberra.words import count
 
 if TYPE_CHECKING:
     from aberra.recipe import Recipe
@@ -57,9 +58,11 @@ def score(
     """
     from aberra.data.sources import kind_of_path
     from aberra.errors import DataError
+    from aberra.files import refuse_to_overwrite
     from aberra.model_file import load, load_notes
     from aberra.recipe import Recipe
 
+    refuse_to_overwrite(output, model, data)
     kind = kind_of_path(data)
     fitted, recipe = load(model), Recipe.of(load_notes(model))
     trained = ("images" if hasattr(fitted, "anomaly_map") else "table") if recipe is None else None
@@ -122,7 +125,7 @@ def _score_table(
     if not speaker.json:
         speaker.say(_oddest(found.oddest))
     speaker.say(
-        f"{found.n_rows:,} rows, {found.n_flagged:,} flagged "
+        f"{count(found.n_rows, 'row')}, {found.n_flagged:,} flagged "
         f"({100 * found.n_flagged / found.n_rows:.1f} %), {new / seconds:,.0f} rows/s.\n"
         f"Scores: {output}"
     )
@@ -170,22 +173,26 @@ def _score_images(model: Any, recipe: Recipe | None, data: Path, output: Path, d
     results = ResultFolder(output, digest, COLUMNS)
     results.begin()
     speaker = shell()
-    already = sum(results.is_done(name) for name in source.names)
     with speaker.progress():
         lines = list(score_images(model, source, results, rule))
     results.write(source.names)
-    flagged = sum(line["flag"] == "true" for line in results.lines.values())
+    every = [results.lines[name] for name in source.names]
+    flagged = sum(line["flag"] == "true" for line in every)
+    errors = {line["image"]: line["error"] for line in every if line["error"]}
+    _refuse_if_none(len(every), errors)
     speaker.say(
-        f"{len(source.names):,} images, {len(lines):,} scored now, {already:,} before; "
-        f"{flagged:,} flagged.\nMaps and scores.csv: {output}"
+        f"{count(len(every), 'image')}, {len(lines) - len(errors):,} scored now, "
+        f"{len(every) - len(lines):,} before; {flagged:,} flagged.\n{_failures(errors)}"
+        f"Maps and scores.csv: {output}"
     )
     speaker.result(
         {
             "maps": str(output),
             "scores": str(output / "scores.csv"),
-            "images": len(source.names),
-            "scored": len(lines),
+            "images": len(every),
+            "scored": len(lines) - len(errors),
             "flagged": flagged,
+            "errors": errors,
         }
     )
 
@@ -213,30 +220,49 @@ def _score_volumes(
     names = [path.relative_to(root).as_posix() for path in scans]
     results.write(names)
     every = [results.lines[name] for name in names]
+    errors = {line["scan"]: line["error"] for line in every if line["error"]}
+    _refuse_if_none(len(every), errors)
     view = f"aberra view {shlex.quote(str(output))} --scans {shlex.quote(str(root))}"
     speaker.say(_scan_table(every))
-    speaker.say(f"{len(lines)} of {len(scans)} scans scored now.\nLook at them: {view}")
+    scored = len(lines) - len(errors)
+    speaker.say(
+        f"{scored} of {count(len(scans), 'scan')} scored now.\n{_failures(errors)}"
+        f"Look at them: {view}"
+    )
     speaker.result(
         {
             "maps": str(output),
             "scores": str(output / "scores.csv"),
             "scans": len(scans),
-            "scored": len(lines),
-            "errors": {line["scan"]: line["error"] for line in every if line["error"]},
+            "scored": scored,
+            "errors": errors,
             "view": view,
         }
     )
 
 
+def _refuse_if_none(n: int, errors: dict[str, str]) -> None:
+    """Raise an error where nothing at all could be scored; scores.csv says why of each."""
+    from aberra.errors import DataError
+
+    if len(errors) == n:
+        name, why = next(iter(errors.items()))
+        raise DataError(f"None of {n} could be scored. {name}: {why}")
+
+
+def _failures(errors: dict[str, str]) -> str:
+    """Return a line for each of the first inputs that failed."""
+    shown = [f"Failed: {name}: {why}\n" for name, why in list(errors.items())[:5]]
+    more = f"and {len(errors) - 5:,} more, see scores.csv\n" if len(errors) > 5 else ""
+    return "".join(shown) + more
+
+
 def _scan_table(lines: list[Any]) -> Table:
     fine = sorted((ln for ln in lines if not ln["error"]), key=lambda ln: -float(ln["score"]))
-    bad = [line for line in lines if line["error"]]
-    table = Table(title=f"{len(fine)} scans, oddest first", box=None)
+    table = Table(title=f"{count(len(fine), 'scan')}, oddest first", box=None)
     table.add_column("scan", overflow="fold")
     table.add_column("score", justify="right")
     table.add_column("flagged ml", justify="right")
     for line in fine[:10]:
         table.add_row(line["scan"], f"{float(line['score']):.4g}", line["millilitres"])
-    for line in bad[:10]:
-        table.add_row(line["scan"], "", line["error"])
     return table

@@ -110,7 +110,7 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
         except AberraError as error:
             raise speaker.fail(error, Exit.DATA) from None
         except KeyboardInterrupt as error:
-            stopped = KeyboardInterrupt("Interrupted. What was finished is kept.")
+            stopped = KeyboardInterrupt(str(error) or "Interrupted. What was finished is kept.")
             raise speaker.fail(stopped, Exit.INTERRUPTED) from error
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise

@@ -10,11 +10,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from aberra.errors import DataError
+from aberra.words import count
 
 Missing = Literal["error", "impute"]
 Encode = Literal["error", "auto"]
 
 LARGEST = 1e150  # beyond it the square of a number, and so a distance, overflows
+EPOCH = pd.Timestamp("1970-01-01", tz="UTC").as_unit("s")  # nanoseconds would end in 2262
 SHOWN = 5
 FILL = "Fill the gaps, drop the rows, or pass missing='impute'."
 
@@ -108,7 +110,7 @@ class TableReader:
             if self.kinds[j] == "text"
         }
         if any(gaps.values()):
-            listed = [f"{name!r} ({n} rows)" for name, n in gaps.items() if n]
+            listed = [f"{name!r} ({count(n, 'row')})" for name, n in gaps.items() if n]
             raise DataError(f"Input X contains gaps in column {_shortened(listed)}. {FILL}")
 
     def _numbers(self, table: pd.DataFrame) -> NDArray[np.float64]:
@@ -124,7 +126,7 @@ class TableReader:
             return np.asarray(rare, dtype=np.float64)
         try:
             if kind == "time":
-                column = pd.to_datetime(column, utc=True) - pd.Timestamp(0, tz="UTC")
+                column = pd.to_datetime(column, utc=True) - EPOCH
             if kind in ("time", "duration"):
                 return np.asarray(pd.to_timedelta(column).dt.total_seconds(), dtype=np.float64)
             if kind_of(column) in ("time", "duration"):
@@ -133,7 +135,7 @@ class TableReader:
         except (TypeError, ValueError) as error:
             raise DataError(
                 f"Column {column.name!r} held {KINDS[kind]} when the model was fitted, but now "
-                f"holds something else: {error}."
+                f"holds something else: {str(error).splitlines()[0].rstrip('.')}."
             ) from error
 
 
@@ -198,7 +200,7 @@ def check_numbers(values: NDArray[Any], names: list[str] | None) -> None:
         counts = np.array([int(test(values[:, j]).sum()) for j in range(values.shape[1])])
         if counts.any():
             bad = np.flatnonzero(counts)
-            listed = _shortened([f"{labels[j]!r} ({counts[j]} rows)" for j in bad])
+            listed = _shortened([f"{labels[j]!r} ({count(counts[j], 'row')})" for j in bad])
             raise DataError(f"Input X contains {what} in column {listed}. {advice}")
 
 

@@ -183,7 +183,7 @@ def train(
         follow(run.average, run.denoiser, min(plan.ema, (1 + step) / (10 + step)))
         if (step + 1) % LOSS_EVERY == 0 or step + 1 == plan.train_steps:
             report(losses, step + 1, plan.train_steps)
-        keeper.step_done(step + 1)
+        keeper.step_done(step + 1, plan.train_steps)
         if time_is_up((step + 1) / plan.train_steps):
             break
     keeper.remove()

@@ -135,7 +135,7 @@ class NetworkLocaliser(Localiser):
             loss = run.step(step, draw(images, weights, pace.batch_size, seed, step, run.place))
             if (step + 1) % LOSS_EVERY == 0 or step + 1 == pace.train_steps:
                 report([loss], step + 1, pace.train_steps)
-            keeper.step_done(step + 1)
+            keeper.step_done(step + 1, pace.train_steps)
             if time_is_up((step + 1) / pace.train_steps):
                 break
         keeper.remove()

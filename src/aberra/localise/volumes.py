@@ -55,6 +55,7 @@ class ScoredVolume:
     anomaly_map: NDArray[np.float32]
     segmentation: Mask
     grid: SliceGrid
+    brain: Mask | None = None  # outside of which the map is blank
 
     @property
     def scored(self) -> Mask:
@@ -69,8 +70,11 @@ class ScoredVolume:
 
     @property
     def score(self) -> float:
-        """One number for the scan: the mean over the oddest of the voxels looked at."""
-        seen = self.anomaly_map[self.scored]
+        """One number for the scan: the mean over the oddest of the voxels looked at.
+
+        Blank voxels outside the brain do not count: a scan's field of view is no anomaly.
+        """
+        seen = self.anomaly_map[self.scored if self.brain is None else self.scored & self.brain]
         k = max(1, round(TOP_SHARE * seen.size))
         return float(np.partition(seen, seen.size - k)[-k:].mean(dtype=np.float64))
 
@@ -131,10 +135,10 @@ def score_volume(
     odd = _slices(model.segment(images), grid, "segment") if threshold is None else maps > threshold
     anomaly_map = put_back(maps, grid, scan)
     segmentation = put_back(odd, grid, scan) > 0.5
-    if mask is not None:
-        anomaly_map[~brain] = 0.0
-        segmentation &= brain
-    return ScoredVolume(scan, anomaly_map, segmentation, grid)
+    if mask is None:
+        return ScoredVolume(scan, anomaly_map, segmentation, grid)
+    anomaly_map[~brain] = 0.0
+    return ScoredVolume(scan, anomaly_map, segmentation & brain, grid, brain)
 
 
 def _brain(scan: Volume, mask: Mask | Literal["auto"] | None) -> Mask:

@@ -23,6 +23,7 @@ from torch.optim import Optimizer
 
 from aberra.errors import ModelFileError
 from aberra.files import write_atomically
+from aberra.progress import stop_requested
 
 
 @dataclass
@@ -59,8 +60,12 @@ class Checkpoint:
             _restore(optimiser, _under(tensors, f"optimiser.{name}."), about["rates"][name])
         return int(about["step"])
 
-    def step_done(self, step: int) -> None:
-        """Write, if it is time."""
+    def step_done(self, step: int, n_steps: int) -> None:
+        """Write, if it is time, or if the training is to stop here and go on another day."""
+        if stop_requested():
+            self.write(step)
+            kept = "" if self.path is None else " The same command goes on from there."
+            raise KeyboardInterrupt(f"Interrupted after step {step:,} of {n_steps:,}.{kept}")
         if time.monotonic() - self._last >= 60 * self.minutes:
             self.write(step)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.report.words import number
+from aberra.words import number
 
 Values = NDArray[np.float64]
 

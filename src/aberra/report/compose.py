@@ -10,8 +10,8 @@ from aberra.report.pictures import data_uri, heat_table
 from aberra.report.subject import Subject
 from aberra.report.training import describe
 from aberra.report.trust import doubts_of, rounds_of
-from aberra.report.words import count, number, percent
 from aberra.robust.weighting import LOST_TRUST
+from aberra.words import count, number, percent
 
 
 def compose(subject: Subject, findings: Findings | None, title: str) -> Report:

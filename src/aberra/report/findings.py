@@ -15,8 +15,8 @@ from aberra.progress import advance
 from aberra.report.contents import Findings, Picture, Reason, Sample
 from aberra.report.pictures import data_uri, grey, heat
 from aberra.report.subject import Subject
-from aberra.report.words import number, percent
 from aberra.scoring.rows import matched_columns
+from aberra.words import number, percent
 
 LEAST_SHARE = 0.05  # of the score, for a column to count as a reason
 N_REASONS = 3

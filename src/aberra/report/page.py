@@ -8,8 +8,8 @@ from importlib.resources import files
 
 from aberra.extras import need
 from aberra.report.contents import Report
-from aberra.report.words import count, number, percent, score
 from aberra.robust.weighting import LOST_TRUST
+from aberra.words import count, number, percent, score
 
 
 def render(report: Report) -> str:

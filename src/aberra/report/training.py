@@ -8,8 +8,8 @@ from typing import Any
 from aberra.recipe import Recipe
 from aberra.report.contents import Fact, Training
 from aberra.report.subject import Subject
-from aberra.report.words import count, number
 from aberra.robust.iadc import IADC, Ensemble
+from aberra.words import count, number
 
 RULES = {
     "knee": "at the knee of the sorted training scores, where they begin to rise steeply",

@@ -10,9 +10,9 @@ from aberra.report.charts import Band, crossings_chart, trust_chart
 from aberra.report.contents import Findings, Reason, RoundLine, Rounds, Sample
 from aberra.report.subject import Subject
 from aberra.report.training import REASONS
-from aberra.report.words import count
 from aberra.robust.iadc import IADC
 from aberra.robust.weighting import LOST_TRUST
+from aberra.words import count
 
 SHOWN_WITHOUT_DATA = 25
 

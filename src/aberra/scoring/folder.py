@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from aberra.errors import DataError
 from aberra.files import write_atomically
@@ -27,7 +28,8 @@ class ResultFolder:
     folder : Path
         Made if it is not there.
     fingerprint : str
-        Digest of the model and the settings. Lines of another run are not taken over.
+        Digest of the model and the settings. Lines of another run are not taken over, nor those
+        of an input that has changed since: each line goes with a mark of its input.
     columns : sequence of str
         Of `scores.csv`; the first names the input, "error" says why there is no result.
     """
@@ -36,27 +38,30 @@ class ResultFolder:
     fingerprint: str
     columns: Sequence[str]
     lines: dict[str, Line] = field(default_factory=dict)
+    marks: dict[str, str] = field(default_factory=dict)
 
     def begin(self) -> None:
         """Take over the lines of an earlier, interrupted run."""
         if self.folder.exists() and not self.folder.is_dir():
             raise DataError(f"{self.folder} is a file. Give the name of a folder for the maps.")
         self.folder.mkdir(parents=True, exist_ok=True)
-        if self._held_fingerprint() == self.fingerprint:
+        held = self._held_run()
+        if held.get("fingerprint") == self.fingerprint:
             self.lines = {line[self.columns[0]]: line for line in self._held_lines()}
-        mark = {"fingerprint": self.fingerprint}
-        write_atomically(self.folder / RUN, json.dumps(mark).encode())
+            self.marks = {str(name): str(mark) for name, mark in held.get("inputs", {}).items()}
+        self._write_run()
 
-    def is_done(self, name: str) -> bool:
-        """Say whether there is a result for this input, with the files that belong to it."""
+    def is_done(self, name: str, mark: str) -> bool:
+        """Say whether there is a result for this very input, with the files that belong to it."""
         line = self.lines.get(name)
-        if line is None or line["error"]:
+        if line is None or line["error"] or self.marks.get(name) != mark:
             return False
         return (self.folder / line["map"]).is_file()
 
-    def add(self, line: Line) -> None:
+    def add(self, line: Line, mark: str) -> None:
         """Keep the result for one input."""
-        self.lines[line[self.columns[0]]] = line
+        name = line[self.columns[0]]
+        self.lines[name], self.marks[name] = line, mark
 
     def write(self, names: Sequence[str]) -> None:
         """Write `scores.csv` for these inputs, as far as there are results, in their order."""
@@ -65,12 +70,18 @@ class ResultFolder:
         writer.writeheader()
         writer.writerows(self.lines[name] for name in names if name in self.lines)
         write_atomically(self.folder / SCORES, text.getvalue().encode())
+        self._write_run()  # afterwards: a line without its mark is done again, not trusted
 
-    def _held_fingerprint(self) -> str | None:
+    def _write_run(self) -> None:
+        run = {"fingerprint": self.fingerprint, "inputs": self.marks}
+        write_atomically(self.folder / RUN, json.dumps(run).encode())
+
+    def _held_run(self) -> dict[str, Any]:
         try:
-            return str(json.loads((self.folder / RUN).read_bytes())["fingerprint"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+            held = json.loads((self.folder / RUN).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return held if isinstance(held, dict) and isinstance(held.get("inputs"), dict) else {}
 
     def _held_lines(self) -> Iterator[Line]:
         try:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.data.sources.images import OURS
+from aberra.errors import DataError
 from aberra.extras import need
 from aberra.files import write_atomically
 from aberra.localise.base import image_scores
@@ -25,6 +26,7 @@ MIDDLE = 127.5  # grey of a pixel at the threshold: darker is normal, brighter i
 
 Read = Callable[[Sequence[int]], NDArray[Any]]
 Size = Callable[[int], tuple[int, int]]
+Mark = Callable[[int], str]
 
 
 @dataclass(frozen=True)
@@ -39,11 +41,14 @@ class ImageSource:
         From positions to an array of shape (n, channels, height, width).
     size : callable
         From a position to height and width of the image as it is.
+    mark : callable
+        From a position to what changes when the image does.
     """
 
     names: Sequence[str]
     read: Read
     size: Size
+    mark: Mark
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ def score_images(
 ) -> Iterator[Line]:
     """Score images that have no result yet, a few at a time, and yield the line of each.
 
+    An image that cannot be read gets a line that says why, and the others go on.
+
     Every image gets `NAME_anomaly.npz` (`map` and `segmentation`, at the size that the model
     looks at) and `NAME_anomaly.png` (the map at the image's size, middle grey at the threshold).
 
@@ -75,16 +82,30 @@ def score_images(
     line : mapping
         The columns of `scores.csv`.
     """
-    waiting = [k for k, name in enumerate(source.names) if not results.is_done(name)]
+    marks = [source.mark(k) for k in range(len(source.names))]
+    named = enumerate(zip(source.names, marks, strict=True))
+    waiting = [k for k, (name, mark) in named if not results.is_done(name, mark)]
     for start in range(0, len(waiting), AT_A_TIME):
         some = waiting[start : start + AT_A_TIME]
-        maps = model.anomaly_map(source.read(some))
-        lines = [_kept(source, k, m, results.folder, rule) for k, m in zip(some, maps, strict=True)]
-        for line in lines:
-            results.add(line)
+        images, lines = {}, []
+        for k in some:
+            try:
+                images[k] = source.read([k])
+            except DataError as error:
+                lines.append(_failed(source.names[k], error))
+                results.add(lines[-1], marks[k])
+        if images:
+            maps = model.anomaly_map(np.concatenate(list(images.values())))
+            for k, anomaly_map in zip(images, maps, strict=True):
+                lines.append(_kept(source, k, anomaly_map, results.folder, rule))
+                results.add(lines[-1], marks[k])
         results.write(source.names)
         advance("images", (start + len(some)) / len(waiting), lines[-1]["image"])
         yield from lines
+
+
+def _failed(name: str, error: DataError) -> Line:
+    return {**dict.fromkeys(COLUMNS, ""), "image": name, "error": str(error)}
 
 
 def _kept(

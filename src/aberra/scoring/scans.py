@@ -9,6 +9,7 @@ from typing import Any
 
 from aberra.data.mri.prepare import Preparation
 from aberra.errors import DataError
+from aberra.files import fingerprint
 from aberra.localise.volumes import ScanRecord, score_scan
 from aberra.progress import advance
 from aberra.scoring.folder import Line, ResultFolder
@@ -58,9 +59,10 @@ def score_scans(
         The columns of `scores.csv`.
     """
     names = [path.relative_to(root).as_posix() for path in scans]
-    waiting = [(path, name) for path, name in zip(scans, names, strict=True)]
-    waiting = [(path, name) for path, name in waiting if not results.is_done(name)]
-    for k, (path, name) in enumerate(waiting):
+    marks = [fingerprint(path) for path in scans]
+    every = zip(scans, names, marks, strict=True)
+    waiting = [(path, name, mark) for path, name, mark in every if not results.is_done(name, mark)]
+    for k, (path, name, mark) in enumerate(waiting):
         place = results.folder / Path(name).parent
         try:
             record = score_scan(
@@ -75,7 +77,7 @@ def score_scans(
         except DataError as error:
             record = ScanRecord(path, error=str(error))
         line = _line(record, name, results.folder)
-        results.add(line)
+        results.add(line, mark)
         results.write(names)
         advance("scans", (k + 1) / len(waiting), name)
         yield line

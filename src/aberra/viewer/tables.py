@@ -145,6 +145,7 @@ class ScoreTable:
 def _read(held: Held) -> pa.Table:
     file, _ = held.open()
     texts = {name: pa.dictionary(pa.int32(), pa.string()) for name in REASONS}
+    texts |= {"id": pa.string(), "image": pa.string()}  # 007 is not 7
     with file:
         try:
             if held.path.name.endswith(".parquet"):
@@ -154,12 +155,25 @@ def _read(held: Held) -> pa.Table:
                 )
             options = pa.csv.ConvertOptions(column_types=texts)
             table = pa.csv.read_csv(file, convert_options=options)
-            return table.select(_wanted(table.column_names))
+            return _whole_ids(table.select(_wanted(table.column_names)))
         except (pa.ArrowException, OSError) as error:
             raise DataError(
                 f"{held.path.name} cannot be read as a table: {str(error).splitlines()[0]}. "
                 "Write it again with aberra score."
             ) from error
+
+
+def _whole_ids(table: pa.Table) -> pa.Table:
+    """Make identifiers numbers, which sort as such, if they are written as numbers are."""
+    if "id" not in table.column_names:
+        return table
+    try:
+        whole = table["id"].cast(pa.int64())
+    except pa.ArrowInvalid:
+        return table
+    if not whole.cast(pa.string()).equals(table["id"]):
+        return table
+    return table.set_column(table.column_names.index("id"), "id", whole)
 
 
 def _wanted(names: list[str]) -> list[str]:

@@ -81,7 +81,7 @@ def brain_mask(volume: Volume) -> Mask:
             return np.asarray(fine > 0.5)
     raise DataError(
         f"{volume.where}: no brain was found by itself. The automatic mask is made for T1-weighted "
-        "scans of whole heads; give a mask for this one."
+        "scans of whole heads; give a mask for this one (in Python), or leave it out (--pattern)."
     )
 
 

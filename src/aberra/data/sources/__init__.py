@@ -31,8 +31,8 @@ def kind_of_path(path: str | Path) -> Kind:
     Returns
     -------
     kind : {"table", "images", "volumes"}
-        Of a folder: volumes if there is a NIfTI file anywhere below it, else images if there is a
-        picture, else volumes if there is a DICOM file.
+        Of a folder: volumes if there is a NIfTI file or a DICOM series anywhere below it, else
+        images if there is a picture.
 
     Raises
     ------
@@ -74,8 +74,9 @@ def _kind_of_folder(folder: Path) -> Kind:
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
     if any(path.name.endswith(NIFTI) for path in files):
         return "volumes"
-    if any(is_picture(path) for path in files):
+    pictures = [path for path in files if is_picture(path)]
+    if any(is_dicom(path) for path in files if not is_picture(path)):
+        return "volumes"  # a picture beside DICOM series is the logo of the disc they came on
+    if pictures:
         return "images"
-    if any(is_dicom(path) for path in files):
-        return "volumes"
     raise DataError(f"Nothing in the folder {folder} can be read. {READABLE}")

@@ -10,6 +10,7 @@ import pandas as pd
 
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
+from aberra.words import count
 
 NEARLY_ALL = 0.9  # share of distinct values above which text is a name, not a category
 
@@ -33,6 +34,7 @@ def choose_columns(
     id_column: str | None = None,
     label_column: str | None = None,
     drop: Sequence[str] = (),
+    labels: Sequence[str] = (),
 ) -> ColumnChoice:
     """Choose the columns to learn from.
 
@@ -45,6 +47,8 @@ def choose_columns(
         Left out: labels evaluate, they never train.
     drop : sequence of str
         Columns to leave out.
+    labels : sequence of str
+        Columns that look like labels, left out unless they are named otherwise.
 
     Returns
     -------
@@ -59,7 +63,8 @@ def choose_columns(
     ColumnChoice(used=['age'], dropped={'who': 'text, every value different: names the rows',
     'unit': 'the same value everywhere'}, id_column='who')
     """
-    asked = dict.fromkeys(drop, "left out as asked")
+    asked = dict.fromkeys(labels, "labels beside the rows: --label-column evaluates by them")
+    asked |= dict.fromkeys(drop, "left out as asked")
     if label_column is not None:
         asked[label_column] = "label: evaluates, never trains"
     if id_column is not None:
@@ -84,12 +89,23 @@ def why_not(column: pd.Series[Any]) -> str | None:
     text = kind_of(column) == "text"
     if distinct == 1 and (not text or len(values) == len(column)):
         return "the same value everywhere"
+    if text and distinct > NEARLY_ALL * len(values) and (odd := _no_numbers(values)):
+        return f"numbers but for {odd}: correct these cells to use the column"
     if text and distinct > 1:
         if distinct == len(values):
             return NAMES
         if distinct > NEARLY_ALL * len(values):
             return "text, nearly every value different"
     return COUNTER if _counts_rows(values, distinct) else None
+
+
+def _no_numbers(values: pd.Series[Any]) -> str:
+    """Return the few cells of a column of numbers that are none, or "" if it holds text."""
+    odd = values[pd.to_numeric(values, errors="coerce").isna()]
+    if len(odd) > (1 - NEARLY_ALL) * len(values):
+        return ""
+    shown = ", ".join(repr(str(value)) for value in odd.unique()[:3])
+    return f"{shown} ({count(len(odd), 'row')})"
 
 
 def _counts_rows(values: pd.Series[Any], distinct: int) -> bool:

@@ -7,28 +7,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
 from aberra.errors import DataError
+from aberra.files import fingerprint
 
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet", ".pq")
 PARQUET = (".parquet", ".pq")
 
 DELIMITERS = ",;\t|"
-MORE_GAPS = ["?", "None", "none", "<NA>"]  # beside what Arrow takes for a missing value
+MORE_GAPS = ["?", "-", "--", "n.a.", "N.A.", "None", "none", "<NA>"]  # beside Arrow's own
+WITH_COMMA = r"^-?\d*,\d+$"
+WITHOUT = r"^-?\d+$"
+LABELS = ("y", "label", "labels", "target")  # what arrays of labels tend to be called
 BLOCK = 1 << 22  # bytes of CSV that are parsed at a time
 HEAD = 1 << 16  # bytes in which the delimiter and the header are looked for
-PROBE = 1 << 20  # bytes at either end that enter the fingerprint
 
+GAPS = [*pacsv.ConvertOptions().null_values, *MORE_GAPS]
 ARROW = {"number": pa.float64(), "text": pa.string()}
 
 
@@ -94,11 +98,9 @@ class TableFile:
             if self._is_parquet:
                 return _frame(pq.read_table(self.path))
             _, parse = self._dialect
-            return _frame(
-                pacsv.read_csv(
-                    str(self.path), pacsv.ReadOptions(block_size=BLOCK), parse, _convert(kinds)
-                )
-            )
+            convert = self._convert({name: ARROW[kind] for name, kind in (kinds or {}).items()})
+            reading = pacsv.ReadOptions(block_size=BLOCK)
+            return _frame(pacsv.read_csv(str(self.path), reading, parse, convert), is_csv=True)
 
     def chunks(
         self, columns: Sequence[str], kinds: Mapping[str, str], size: int, start: int = 0
@@ -138,15 +140,33 @@ class TableFile:
             )
         return pa.int64() if whole else pa.string()
 
+    def identifiers(self, column: str) -> list[str]:
+        """Return what a column calls the rows, as it is written: 007 is not 7."""
+        found: list[str] = []
+        for chunk in self.chunks([column], {column: "text"}, BLOCK >> 4):
+            found += [str(value) for value in chunk.frame[column]]
+        return found
+
     def fingerprint(self) -> str:
         """Return a digest that changes with the file: size, time of change, and both ends."""
-        state = self.path.stat()
-        digest = sha256(repr((state.st_size, state.st_mtime_ns)).encode())
-        with self.path.open("rb") as file:
-            digest.update(file.read(PROBE))
-            file.seek(max(0, state.st_size - PROBE))
-            digest.update(file.read(PROBE))
-        return digest.hexdigest()
+        return fingerprint(self.path)
+
+    @property
+    def labels_beside(self) -> list[str]:
+        """Arrays of an npz file that look like labels of the rows."""
+        return [name for name in LABELS if self._is_array and name in self._beside]
+
+    @cached_property
+    def decimal_comma(self) -> bool:
+        """Whether a CSV file writes numbers as 51,3."""
+        if self._is_array or self._is_parquet or self._dialect[1].delimiter == ",":
+            return False
+        with self._explained():
+            guessed = self._first_block(pacsv.ConvertOptions(null_values=GAPS))
+        if any(pa.types.is_floating(kind) for kind in guessed.schema.types):
+            return False
+        texts = [column for column in guessed.columns if pa.types.is_string(column.type)]
+        return any(map(_has_decimal_commas, texts))
 
     @property
     def _is_parquet(self) -> bool:
@@ -205,16 +225,40 @@ class TableFile:
         self, columns: Sequence[str], kinds: Mapping[str, str], size: int, start: int
     ) -> Iterator[Chunk]:
         _, parse = self._dialect
-        convert = _convert(kinds, columns)
+        guessed = self._first_block(self._convert({}, columns)).schema
+        convert = self._convert(_types(kinds, guessed), columns)
         total = self.path.stat().st_size
-        with self.path.open("rb") as raw:
-            stream: Any = pa.PythonFile(raw, mode="r")
-            if self.path.name.lower().endswith(".gz"):
-                stream = pa.CompressedInputStream(stream, "gzip")
-            reading = pacsv.ReadOptions(block_size=BLOCK, use_threads=False)
-            with pacsv.open_csv(stream, reading, parse, convert) as reader:
-                for at, table in _rechunked(reader, size, start, 0):
-                    yield Chunk(at, _frame(table)[list(columns)], min(1.0, raw.tell() / total))
+        with self.path.open("rb") as raw, self._opened(raw, parse, convert) as reader:
+            for at, table in _rechunked(reader, size, start, 0):
+                frame = _frame(table, is_csv=True)[list(columns)]
+                yield Chunk(at, frame, min(1.0, raw.tell() / total))
+
+    def _opened(
+        self, raw: Any, parse: pacsv.ParseOptions, convert: pacsv.ConvertOptions
+    ) -> pacsv.CSVStreamingReader:
+        stream: Any = pa.PythonFile(raw, mode="r")
+        if self.path.name.lower().endswith(".gz"):
+            stream = pa.CompressedInputStream(stream, "gzip")
+        reading = pacsv.ReadOptions(block_size=BLOCK, use_threads=False)
+        return pacsv.open_csv(stream, reading, parse, convert)
+
+    def _first_block(self, convert: pacsv.ConvertOptions) -> pa.RecordBatch:
+        """Return the first rows of a CSV file; their types are guessed."""
+        _, parse = self._dialect
+        with self.path.open("rb") as raw, self._opened(raw, parse, convert) as reader:
+            return next(iter(reader), pa.RecordBatch.from_pylist([], reader.schema))
+
+    def _convert(
+        self, types: Mapping[str, pa.DataType], columns: Sequence[str] | None = None
+    ) -> pacsv.ConvertOptions:
+        """Say how CSV cells become values; what has no known type is guessed."""
+        return pacsv.ConvertOptions(
+            column_types=dict(types),
+            null_values=GAPS,
+            strings_can_be_null=True,
+            decimal_point="," if self.decimal_comma else ".",
+            include_columns=None if columns is None else list(columns),
+        )
 
     @cached_property
     def _dialect(self) -> tuple[list[str], pacsv.ParseOptions]:
@@ -223,7 +267,7 @@ class TableFile:
             head = stream.read(HEAD).decode("utf-8-sig", "replace")
         if not head.strip():
             raise DataError(f"{self.path} is empty.")
-        first = head.splitlines()[0]
+        first = next(line for line in head.splitlines() if line.strip())
         # The delimiter is the one that cuts the header into most pieces, quotes respected.
         rows = {mark: next(csv.reader([first], delimiter=mark)) for mark in DELIMITERS}
         mark = max(DELIMITERS, key=lambda m: len(rows[m]))
@@ -244,18 +288,23 @@ class TableFile:
             ) from error
 
 
-def _convert(
-    kinds: Mapping[str, str] | None, columns: Sequence[str] | None = None
-) -> pacsv.ConvertOptions:
-    """Say how CSV cells become values; what has no known kind is guessed."""
-    types = {name: ARROW[kind] for name, kind in (kinds or {}).items() if kind in ARROW}
-    gaps = [*pacsv.ConvertOptions().null_values, *MORE_GAPS]
-    return pacsv.ConvertOptions(
-        column_types=types,
-        null_values=gaps,
-        strings_can_be_null=True,
-        include_columns=None if columns is None else list(columns),
-    )
+def _types(kinds: Mapping[str, str], guessed: pa.Schema) -> dict[str, pa.DataType]:
+    """Return the types of columns whose kind is known.
+
+    Numbers may be written as True and False or as times of day, as they were for the fit.
+    """
+    types = {name: ARROW[kind] for name, kind in kinds.items() if kind in ARROW}
+    for field in guessed:
+        other = pa.types.is_boolean(field.type) or pa.types.is_time(field.type)
+        if kinds.get(field.name) == "number" and other:
+            types[field.name] = field.type
+    return types
+
+
+def _has_decimal_commas(column: pa.Array) -> bool:
+    commas = pc.match_substring_regex(column, WITH_COMMA)
+    others = pc.match_substring_regex(column, WITHOUT)
+    return bool(pc.any(commas).as_py()) and bool(pc.all(pc.or_(commas, others)).as_py())
 
 
 def _rechunked(
@@ -278,8 +327,14 @@ def _rechunked(
         yield start, pa.Table.from_batches(held)
 
 
-def _frame(table: pa.Table) -> pd.DataFrame:
+def _frame(table: pa.Table, is_csv: bool = False) -> pd.DataFrame:
     """Return a data frame of numbers, dates and text, whatever Arrow's types were."""
+    if is_csv:
+        odd = [field.name for field in table.schema if pa.types.is_binary(field.type)]
+        if odd:
+            raise DataError(
+                f"Column {odd[0]!r} holds text that is not UTF-8. Save the file as CSV UTF-8."
+            )
     columns = {name: _plain(table.column(name), name) for name in table.column_names}
     return pa.table(columns).to_pandas(self_destruct=True, split_blocks=True)
 
@@ -295,8 +350,10 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column.cast(pa.float64())
     if types.is_date(kind):
         return column.cast(pa.timestamp("ms"))
-    if types.is_time(kind):
-        return column.cast(pa.string())
+    if types.is_time(kind):  # seconds since midnight
+        per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
+        whole = column.cast(pa.int32() if types.is_time32(kind) else pa.int64())
+        return pc.divide(whole.cast(pa.float64()), per_second)
     if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
         raise DataError(
             f"Column {name!r} holds {kind}, not numbers, dates or text. Leave it out of the file."
