@@ -74,6 +74,8 @@ def test_decimal_commas(tmp_path):
     assert found["score"].idxmax() == 7
     mixed = written(tmp_path / "mixed.csv", {**german, "x": plain["w"]}, ";")
     assert not TableFile(mixed).decimal_comma  # 1.5 beside 1,5: lists, not numbers
+    thousands = written(tmp_path / "thousands.csv", {"w": ["999", "1,234"] * 30}, ";")
+    assert not TableFile(thousands).decimal_comma
 
 
 def test_a_column_of_numbers_with_a_word_in_it_is_named(tmp_path):

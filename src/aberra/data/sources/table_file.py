@@ -26,8 +26,8 @@ PARQUET = (".parquet", ".pq")
 
 DELIMITERS = ",;\t|"
 MORE_GAPS = ["?", "-", "--", "n.a.", "N.A.", "None", "none", "<NA>"]  # beside Arrow's own
-WITH_COMMA = r"^-?\d*,\d+$"
-WITHOUT = r"^-?\d+$"
+NUMBER = r"^-?\d*,?\d+$"  # perhaps with a decimal comma
+CLEARLY = r",(\d{1,2}|\d{4,})$"  # 1,234 may as well be a thousand and more
 LABELS = ("y", "label", "labels", "target")  # what arrays of labels tend to be called
 BLOCK = 1 << 22  # bytes of CSV that are parsed at a time
 HEAD = 1 << 16  # bytes in which the delimiter and the header are looked for
@@ -302,9 +302,8 @@ def _types(kinds: Mapping[str, str], guessed: pa.Schema) -> dict[str, pa.DataTyp
 
 
 def _has_decimal_commas(column: pa.Array) -> bool:
-    commas = pc.match_substring_regex(column, WITH_COMMA)
-    others = pc.match_substring_regex(column, WITHOUT)
-    return bool(pc.any(commas).as_py()) and bool(pc.all(pc.or_(commas, others)).as_py())
+    clearly = pc.any(pc.match_substring_regex(column, CLEARLY)).as_py()
+    return bool(clearly) and bool(pc.all(pc.match_substring_regex(column, NUMBER)).as_py())
 
 
 def _rechunked(
