@@ -251,6 +251,8 @@ def test_claims_count_pairs_and_name_the_exceptions(tmp_path):
     assert "**Resampling helps ADC**: ahead in 0 of 1 pairs, -20.0" in text
     assert "the first (ADC) 70.0, the last that was run 70.0, the best in hindsight" in text
     assert "round that is kept has 80.0" in text
+    steadier = "(1 pairs), deviation of the ranks over seeds: ADC spreads less with it in 0"
+    assert steadier in text
     ranks = text[text.index("Deviation of the ranks") :]
     assert "ADC has less than Single in 2, median ratio 0.00" in ranks
     assert "**cifar10**: not run." in text

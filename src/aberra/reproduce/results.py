@@ -84,10 +84,10 @@ def spread_rows(store: Store, profile: Profile) -> list[Row]:
     return rows
 
 
-def spreads(store: Store, profile: Profile) -> dict[tuple[str, str], Record]:
+def spreads(store: Store, profile: Profile, resample: bool = True) -> dict[tuple[str, str], Record]:
     """Return the spread of each detector on each set; it is computed once and kept."""
     held, found = store.read(SPREAD_FAMILY), {}
-    cells = finished(store, odds.jobs(profile, resample=(True,)))
+    cells = finished(store, odds.jobs(profile, resample=(resample,)))
     for place, records in _grouped(cells, lambda s: (s["detector"], s["set"])).items():
         wanted = profile.few_seeds if place[1] == odds.LARGEST else profile.seeds
         if len(records) < max(2, wanted):
