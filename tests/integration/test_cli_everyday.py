@@ -179,6 +179,7 @@ def test_a_picture_beside_dicom_series_is_a_logo(tmp_path):
     assert kind_of_path(tmp_path) == "volumes"
 
 
+@pytest.mark.slow
 def test_an_interrupted_localiser_goes_on_where_it_was(tmp_path):
     images = RNG.random((16, 1, 32, 32)).astype(np.float32)
     settings = {"train_steps": 60, "batch_size": 4, "random_state": 0}
