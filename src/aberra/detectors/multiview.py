@@ -201,7 +201,7 @@ class MultiView(Detector):
         c = c / c.sum() * len(c)
         # No more than the rows the weights amount to: if all became landmarks, none would be
         # left out for want of trust, and a distrusted cluster would stay its own neighbour.
-        n_chosen = min(self.n_landmarks, max(1, int(c.sum() ** 2 / np.square(c).sum())))
+        n_chosen = min(self.n_landmarks, max(1, round(float(c.sum() ** 2 / np.square(c).sum()))))
         generator = np.random.default_rng(seed)
         chosen = np.sort(generator.choice(len(c), n_chosen, replace=False, p=c / c.sum()))
         mean, covariance, counts = moments(data, lens, c)
