@@ -7,6 +7,18 @@ import torch
 torch.set_num_threads(1)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def fixtures_draw_the_same():
+    """Seed what `random_state=None` draws from, before a module's fixtures are made."""
+    np.random.seed(0)
+
+
+@pytest.fixture(autouse=True)
+def tests_draw_the_same():
+    """Seed it for every test, so that a failure does not depend on which tests came before."""
+    np.random.seed(0)
+
+
 @pytest.fixture
 def dirty_blob():
     """200 normal rows around zero, 20 odd rows far from them; labels for evaluation."""
