@@ -1,10 +1,20 @@
-"""Settings shared by all tests."""
+"""Settings shared by all tests.
+
+Properties are tried on the same examples on every run; `HYPOTHESIS_PROFILE=explore pytest` tries
+new ones each time.
+"""
+
+import os
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 
 torch.set_num_threads(1)
+settings.register_profile("same", derandomize=True)
+settings.register_profile("explore", derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aberra.detectors.scaling import min_max, pixels, standard
+from aberra.detectors.scaling import min_max, pixels, robust, standard
 
 
 def test_min_max_maps_columns_to_the_unit_interval():
@@ -40,3 +40,11 @@ def test_training_copy_is_the_scaled_data_in_single_precision():
     copy = min_max(data).copy(data, tile=10)
     assert copy.dtype == np.float32
     np.testing.assert_allclose(copy, min_max(data)(data), atol=1e-7)
+
+
+@pytest.mark.parametrize("scaling", [min_max, standard, robust, pixels])
+def test_a_span_whose_inverse_would_overflow_is_none(scaling):
+    column = np.array([[0.0], *[[2.3e-308]] * 7]) - 1e-300
+    scale = scaling(column)
+    assert scale.factor == 1
+    assert np.abs(scale(column)).max() < 1e-200

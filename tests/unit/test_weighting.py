@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.special import expit
 
 from aberra.robust.history import History, Round, kept_round, settled
 from aberra.robust.weighting import crossings, importance_weights, top_rows
@@ -50,6 +51,12 @@ def test_equal_scores_keep_half_the_trust():
 def test_median_at_the_edge_uses_the_other_distance():
     w = importance_weights(np.array([0.0, 0.0, 0.0, 0.0, 4.0]), temperature=0.5)
     np.testing.assert_allclose(w, [0.5] * 4 + [1 / (1 + np.exp(2))])
+
+
+def test_scores_as_close_or_as_far_as_floats_can_be():
+    np.testing.assert_array_equal(importance_weights(np.array([5e-324, 0, 0])), expit([-2, 0, 0]))
+    far = importance_weights(np.array([0.0, 1e-320, 1e-320, 1e3]))
+    np.testing.assert_allclose(far, [expit(2), 0.5, 0.5, 0])
 
 
 def test_crossings_count_rows_that_entered_the_top():

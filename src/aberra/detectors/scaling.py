@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+NO_SPAN = 1e-200  # a column that varies by less is constant: its inverse would overflow
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -71,4 +73,4 @@ def pixels(data: NDArray[np.generic]) -> Scaling:
 
 
 def _inverse(span: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.divide(1.0, span, out=np.ones_like(span), where=span > 0)
+    return np.divide(1.0, span, out=np.ones_like(span), where=span > NO_SPAN)

@@ -34,7 +34,8 @@ def importance_weights(s: Scores, temperature: float = 0.5) -> Scores:
     reach = min(below, above) or max(below, above)
     if reach == 0 or not np.isfinite(reach):
         return np.full(len(s), 0.5)
-    return expit((beta - s) / (temperature * reach))
+    with np.errstate(over="ignore"):  # a row beyond all reach has no trust
+        return expit((beta - s) / reach / temperature)
 
 
 def crossings(s: Scores, previous: Scores, outlier_ratio: float = 0.5) -> int:
