@@ -3,6 +3,8 @@
 A loop calls `advance` as it goes; nothing happens unless a `progress_bar` block is open around it.
 A training that may stop early asks `time_is_up`; it never is unless a `deadline` block is open.
 One that can keep its state asks `stop_requested` after each step, so that Ctrl-C costs nothing.
+When it is over, it leaves its file to an open `keeping_trainings` block, so that no later failure
+costs it either.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 
 Listener = Callable[[str, float, str], None]
@@ -115,6 +118,37 @@ def stop_requested() -> bool:
     if request is None or not request.pending:
         return False
     request.pending = False
+    return True
+
+
+_finished: ContextVar[list[Path] | None] = ContextVar("aberra_finished", default=None)
+
+
+@contextmanager
+def keeping_trainings() -> Iterator[None]:
+    """Keep the files of trainings that are over until the outermost such block has ended well.
+
+    What comes after a training may fail or be interrupted; the next try then finds it done.
+    """
+    if _finished.get() is not None:
+        yield
+        return
+    files: list[Path] = []
+    token = _finished.set(files)
+    try:
+        yield
+        for file in files:
+            file.unlink(missing_ok=True)
+    finally:
+        _finished.reset(token)
+
+
+def kept_for_later(file: Path) -> bool:
+    """Say whether a block is open that will delete the file of a training that is over."""
+    files = _finished.get()
+    if files is None:
+        return False
+    files.append(file)
     return True
 
 

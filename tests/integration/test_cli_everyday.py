@@ -1,11 +1,14 @@
 """Files as people have them, through fit and score: what is written any way means the same."""
 
+import errno
+import json
 import signal
 
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from safetensors import safe_open
 from typer.testing import CliRunner
 
 from aberra import SpatialAE, load
@@ -202,6 +205,37 @@ def test_an_interrupted_localiser_goes_on_where_it_was(tmp_path):
     assert min(seen) > 0.5  # from step 20 on
     whole = SpatialAE(**settings).fit(images)
     np.testing.assert_array_equal(model.anomaly_map(images), whole.anomaly_map(images))
+
+
+@pytest.mark.slow
+def test_a_model_that_cannot_be_saved_is_not_trained_again(tmp_path, monkeypatch):
+    (tmp_path / "train").mkdir()
+    for k in range(6):
+        Image.fromarray(RNG.integers(90, 110, (32, 32), np.uint8)).save(tmp_path / f"train/{k}.png")
+    out, kept = tmp_path / "m.aberra", tmp_path / "m.aberra.training"
+    fit = ("fit", tmp_path / "train", "-o", out, "--detector", "spatial-ae")
+
+    def full(*given):
+        raise OSError(errno.ENOSPC, "No space left on device", given[1])
+
+    with monkeypatch.context() as patch:
+        patch.setattr("aberra.model_file.save", full)
+        said = run(*fit, "--time-budget", "0.05", code=3)
+    assert f"Error: No space left on device ({out}). What was finished is kept" in said
+    [state] = kept.iterdir()
+    done = trained_steps(state)
+    with monkeypatch.context() as patch:
+        patch.setattr("aberra.model_file.save", full)
+        run(*fit, "--time-budget", "0.02", code=3)
+    assert trained_steps(state) > done > 0
+    run(*fit, "--time-budget", "0.02")
+    assert out.exists()
+    assert not kept.exists()
+
+
+def trained_steps(state):
+    with safe_open(state, "numpy") as file:
+        return json.loads(file.metadata()["aberra"])["step"]
 
 
 def test_ctrl_c_is_not_lost_where_nobody_asks_for_it():

@@ -372,6 +372,25 @@ def test_training_goes_on_after_an_interruption(name, last, tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
+@each_network
+def test_a_failure_after_the_training_does_not_cost_it(name, tmp_path, monkeypatch):
+    images = discs(12)
+    whole = clone(QUICK[name]).fit(images)
+    model = clone(whole).set_params(checkpoint=tmp_path)
+
+    def fail(*given):
+        raise InterruptedFitError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(model), "_calibrated", fail)
+        with pytest.raises(InterruptedFitError):
+            model.fit(images)
+    monkeypatch.setattr(network, "draw", fail)  # no step is taken again
+    model.fit(images)
+    assert model.reconstruct(images).tobytes() == whole.reconstruct(images).tobytes()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_likelihood_map_is_high_where_codes_are_unlikely():
     model = copy(learnt("VQTransformer"))
     planted, mask = with_lesions(discs(12, seed=1))

@@ -23,6 +23,7 @@ from aberra.cli.wishes import (
     Wishes,
     checkpoint_folder,
 )
+from aberra.progress import keeping_trainings
 
 if TYPE_CHECKING:
     from aberra.recipe import Recipe
@@ -100,9 +101,16 @@ def fit(
     kind = kind_of_path(data)
     wishes.check(kind)
     _check_output(output, data)
-    with shell().progress():
-        model, recipe = _fitted(kind, wishes)
-    _save(model, recipe, wishes)
+    with keeping_trainings():  # until the model is saved
+        with shell().progress():
+            model, recipe = _fitted(kind, wishes)
+        _save(model, recipe, output)
+    with suppress(OSError):  # not there, or holds another training
+        checkpoint_folder(output).rmdir()
+    speaker = shell()
+    speaker.say(summary(recipe, output))
+    told = {name: value for name, value in asdict(recipe).items() if name != "quantiles"}
+    speaker.result({"model": str(output), **told})
 
 
 def _fitted(kind: str, wishes: Wishes) -> tuple[Any, Recipe]:
@@ -118,16 +126,10 @@ def _fitted(kind: str, wishes: Wishes) -> tuple[Any, Recipe]:
     return model, replace(recipe, seconds=time.perf_counter() - started)
 
 
-def _save(model: Any, recipe: Recipe, wishes: Wishes) -> None:
+def _save(model: Any, recipe: Recipe, output: Path) -> None:
     from aberra.model_file import save
 
-    save(model, wishes.output, recipe.notes())
-    with suppress(OSError):  # not there, or holds another training
-        checkpoint_folder(wishes.output).rmdir()
-    speaker = shell()
-    speaker.say(summary(recipe, wishes.output))
-    told = {name: value for name, value in asdict(recipe).items() if name != "quantiles"}
-    speaker.result({"model": str(wishes.output), **told})
+    save(model, output, recipe.notes())
 
 
 def _check_output(output: Path, data: Path) -> None:

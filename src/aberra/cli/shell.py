@@ -105,25 +105,33 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
             with warnings.catch_warnings():
                 warnings.showwarning = _one_line(speaker)
                 function(*args, **kwargs)
-        except MissingExtraError as error:
-            raise speaker.fail(error, Exit.MISSING) from None
-        except AberraError as error:
-            raise speaker.fail(error, Exit.DATA) from None
-        except KeyboardInterrupt as error:
-            stopped = KeyboardInterrupt(str(error) or "Interrupted. What was finished is kept.")
-            raise speaker.fail(stopped, Exit.INTERRUPTED) from error
-        except (typer.Exit, typer.Abort, typer.BadParameter):
+        except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
-        except Exception as error:
-            if speaker.debug:
+        except (Exception, KeyboardInterrupt) as error:
+            told, code = _verdict(error)
+            if code is Exit.BUG and speaker.debug:
                 raise
-            unexpected = AberraError(
-                f"{type(error).__name__}: {error}. This is a bug; run again with --debug "
-                "and report what it prints."
-            )
-            raise speaker.fail(unexpected, Exit.BUG) from None
+            raise speaker.fail(told, code) from None
 
     return run
+
+
+def _verdict(error: BaseException) -> tuple[BaseException, Exit]:
+    """Return what to tell people about an error, and the exit code."""
+    if isinstance(error, MissingExtraError):
+        return error, Exit.MISSING
+    if isinstance(error, AberraError):
+        return error, Exit.DATA
+    if isinstance(error, KeyboardInterrupt):
+        said = str(error) or "Interrupted. What was finished is kept."
+        return KeyboardInterrupt(said), Exit.INTERRUPTED
+    if isinstance(error, OSError):  # a full disk, a folder that may not be written to
+        what = error.strerror or str(error)
+        where = "" if error.filename is None else f" ({error.filename})"
+        said = f"{what}{where}. What was finished is kept: mend that and run again."
+        return AberraError(said), Exit.DATA
+    said = f"{type(error).__name__}: {error}. This is a bug; run again with --debug and report "
+    return AberraError(f"{said}what it prints."), Exit.BUG
 
 
 def _one_line(speaker: Shell) -> Callable[..., None]:

@@ -168,13 +168,14 @@ def train(
         Device, precision and share of the batch.
     folder : path, optional
         Keeps the state of the training every `minutes`. The same training, started again, goes on
-        from there; when it is over, its file is deleted.
+        from there; when it is over, its file is deleted (see `aberra.progress.keeping_trainings`).
     """
     run = Training(plan, seed, place)
     mark = fingerprint((asdict(plan), seed, place.half), parts(images), [weights])
     keeper = Checkpoint(folder, mark, run.nets, run.optimisers, minutes, place.rank == 0)
     mine = place.share(plan.batch_size)
-    for step in range(keeper.resume(), plan.train_steps):
+    done = keeper.resume()
+    for step in range(done, plan.train_steps):
         d = draw(plan, images.shape, seed, step, place.device).part(mine, place.device)
         x0 = images[d.rows.cpu()].to(place.device, memory_format=torch.channels_last)
         w = weights[d.rows.cpu()].to(place.device)
@@ -183,10 +184,11 @@ def train(
         follow(run.average, run.denoiser, min(plan.ema, (1 + step) / (10 + step)))
         if (step + 1) % LOSS_EVERY == 0 or step + 1 == plan.train_steps:
             report(losses, step + 1, plan.train_steps)
-        keeper.step_done(step + 1, plan.train_steps)
-        if time_is_up((step + 1) / plan.train_steps):
+        done = step + 1
+        keeper.step_done(done, plan.train_steps)
+        if time_is_up(done / plan.train_steps):
             break
-    keeper.remove()
+    keeper.finish(done)
     return run.average.eval()
 
 

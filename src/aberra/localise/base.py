@@ -21,6 +21,7 @@ from aberra.data.images import PART, TrainingImages
 from aberra.detectors.base import Rows, all_or_nothing, checked_weights, tiles
 from aberra.errors import DataError, DivergenceError
 from aberra.localise.frame import Frame, FramedImages, frame_for
+from aberra.progress import keeping_trainings
 from aberra.rng import RandomState, draw_seeds, entropy_of, stream
 
 Images = NDArray[Any]  # (n, c, h, w), any number type
@@ -191,10 +192,11 @@ class Localiser(BaseEstimator, ABC):
         prepared = self._prepare(data)
         rows = np.flatnonzero((weights > 0) & ~held)[None]
         seeds = draw_seeds(entropy, 0, n=1)
-        self.members_ = self._train(prepared, rows, weights[None], seeds)
         which = np.flatnonzero(held if held.any() else weights > 0)
         which = np.sort(stream(entropy, 2).permutation(which)[:CALIBRATION_IMAGES])
-        return self._calibrated(data[which], None, weights[which])
+        with keeping_trainings():
+            self.members_ = self._train(prepared, rows, weights[None], seeds)
+            return self._calibrated(data[which], None, weights[which])
 
     def calibrate(self, images: ArrayLike, mask: ArrayLike | None = None) -> Self:
         """Place `threshold_` on healthy images that were not trained on.

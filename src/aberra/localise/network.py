@@ -131,14 +131,16 @@ class NetworkLocaliser(Localiser):
         writes = run.place.rank == 0
         minutes = self.checkpoint_minutes
         keeper = Checkpoint(folder, mark, run.nets, run.optimisers, minutes, writes)
-        for step in range(keeper.resume(), pace.train_steps):
+        done = keeper.resume()
+        for step in range(done, pace.train_steps):
             loss = run.step(step, draw(images, weights, pace.batch_size, seed, step, run.place))
             if (step + 1) % LOSS_EVERY == 0 or step + 1 == pace.train_steps:
                 report([loss], step + 1, pace.train_steps)
-            keeper.step_done(step + 1, pace.train_steps)
-            if time_is_up((step + 1) / pace.train_steps):
+            done = step + 1
+            keeper.step_done(done, pace.train_steps)
+            if time_is_up(done / pace.train_steps):
                 break
-        keeper.remove()
+        keeper.finish(done)
 
 
 def draw(

@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 
 from aberra.errors import ModelFileError
 from aberra.files import write_atomically
-from aberra.progress import stop_requested
+from aberra.progress import kept_for_later, stop_requested
 
 
 @dataclass
@@ -85,9 +85,13 @@ class Checkpoint:
         write_atomically(self.path, save(tensors, {"aberra": json.dumps(about)}))
         self._last = time.monotonic()
 
-    def remove(self) -> None:
-        """Delete the file once the training is over."""
-        if self.path is not None and self.writes:
+    def finish(self, step: int) -> None:
+        """End the training after `step` steps: its file goes, unless it may still be of use."""
+        if self.path is None or not self.writes:
+            return
+        if kept_for_later(self.path):
+            self.write(step)
+        else:
             self.path.unlink(missing_ok=True)
 
     def _read(self, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
