@@ -176,6 +176,23 @@ def test_a_damaged_picture_costs_only_itself(tmp_path):
     assert "None of 1 could be scored" in run("score", model, tmp_path / "new", "-o", out, code=3)
 
 
+@pytest.mark.parametrize("robust", ["adc", "iadc"])
+def test_pictures_that_trained_an_ensemble_score_as_they_did(tmp_path, robust):
+    (tmp_path / "train").mkdir()
+    for k in range(12):
+        Image.fromarray(RNG.integers(90, 110, (16, 16), np.uint8)).save(
+            tmp_path / f"train/{k:02d}.png"
+        )
+    out = tmp_path / "m.aberra"
+    run("fit", tmp_path / "train", "-o", out, "--detector", "intensity", "--robust", robust)
+    run("score", out, tmp_path / "train", "-o", tmp_path / "maps")
+    model = load(out)
+    last = model.history_[model.history_.kept] if robust == "iadc" else model.round_
+    lines = pd.read_csv(tmp_path / "maps/scores.csv")
+    np.testing.assert_allclose(lines["score"], last.scores, rtol=1e-6)
+    assert lines["percentile"].max() == 100
+
+
 def test_a_picture_beside_dicom_series_is_a_logo(tmp_path):
     (tmp_path / "IM0001").write_bytes(bytes(128) + b"DICM")
     Image.fromarray(np.zeros((8, 8), np.uint8)).save(tmp_path / "logo.bmp")

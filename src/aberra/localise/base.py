@@ -98,6 +98,11 @@ class Restorers(ABC):
         """Return one score per member and image, (m, n)."""
         return image_scores(self.maps(tile))
 
+    def maps_and_scores(self, tile: Images) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return `maps` and `scores`, for the price of one."""
+        maps = self.maps(tile)
+        return maps, image_scores(maps)
+
     def probe(self, image_shape: tuple[int, int, int]) -> None:
         """Raise an error unless the parts fit each other and images of this shape."""
         maps = self.maps(np.zeros((1, *image_shape), np.float32))
@@ -228,6 +233,13 @@ class Localiser(BaseEstimator, ABC):
     def anomaly_score(self, images: ArrayLike) -> NDArray[np.float64]:
         """Return one score per image, the mean over its oddest pixels; high = anomalous."""
         return image_scores(self.anomaly_map(images))
+
+    def _maps_and_scores(
+        self, images: ArrayLike
+    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return `anomaly_map` and `anomaly_score`, for the price of one."""
+        maps = self.anomaly_map(images)
+        return maps, image_scores(maps)
 
     def segment(self, images: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.bool_]:
         """Return the pixels above `threshold_`, (n, height, width)."""

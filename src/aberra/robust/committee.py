@@ -30,6 +30,11 @@ class Committee:
         """Return the maps of all members, (m, n, h, w), where they are localisers."""
         return np.concatenate([part.maps(tile) for part in self.parts])
 
+    def maps_and_scores(self, tile: Data) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return the maps of all members and their scores, where they are localisers."""
+        maps, scores = zip(*(part.maps_and_scores(tile) for part in self.parts), strict=True)
+        return np.concatenate(maps), np.concatenate(scores)
+
     def restored(self, tile: Data) -> NDArray[np.float32]:
         """Return the restorations of all members, (m, n, c, h, w), where they are localisers."""
         return np.concatenate([part.restored(tile) for part in self.parts])

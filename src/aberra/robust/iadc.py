@@ -104,6 +104,20 @@ class Ensemble(Scorer):
         """Return the mean restoration of all members, (n, channels, height, width)."""
         return self._mean_over_members("restored", X)
 
+    def _maps_and_scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+        """Return `anomaly_map` and `anomaly_score`, for the price of one.
+
+        An image's score is the mean of its members' scores, not the score of their mean map.
+        """
+        data, members = self._validate(X, reset=False), self.members_
+        assert isinstance(members, Committee)
+        parts = []
+        for full, n in tiles(data, members.tile_rows or len(data)):
+            maps, scores = members.maps_and_scores(full)
+            parts.append((maps[:, :n].mean(axis=0, dtype=np.float32), scores[:, :n].mean(axis=0)))
+        every_map, every_score = zip(*parts, strict=True)
+        return np.concatenate(every_map), np.concatenate(every_score)
+
     def _mean_over_members(self, what: str, X: ArrayLike) -> NDArray[np.float32]:
         check_is_fitted(self, "members_")
         data = self._validate(X, reset=False)

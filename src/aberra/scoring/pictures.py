@@ -15,7 +15,6 @@ from aberra.data.sources.images import OURS
 from aberra.errors import DataError
 from aberra.extras import need
 from aberra.files import write_atomically
-from aberra.localise.base import image_scores
 from aberra.progress import advance
 from aberra.scoring.folder import Line, ResultFolder
 from aberra.scoring.rows import percentiles
@@ -95,9 +94,9 @@ def score_images(
                 lines.append(_failed(source.names[k], error))
                 results.add(lines[-1], marks[k])
         if images:
-            maps = model.anomaly_map(np.concatenate(list(images.values())))
-            for k, anomaly_map in zip(images, maps, strict=True):
-                lines.append(_kept(source, k, anomaly_map, results.folder, rule))
+            found = model._maps_and_scores(np.concatenate(list(images.values())))
+            for k, anomaly_map, score in zip(images, *found, strict=True):
+                lines.append(_kept(source, k, anomaly_map, float(score), results.folder, rule))
                 results.add(lines[-1], marks[k])
         results.write(source.names)
         advance("images", (start + len(some)) / len(waiting), lines[-1]["image"])
@@ -109,7 +108,12 @@ def _failed(name: str, error: DataError) -> Line:
 
 
 def _kept(
-    source: ImageSource, k: int, anomaly_map: NDArray[np.float32], folder: Path, rule: ImageRule
+    source: ImageSource,
+    k: int,
+    anomaly_map: NDArray[np.float32],
+    score: float,
+    folder: Path,
+    rule: ImageRule,
 ) -> Line:
     """Write the files of one image; return its line."""
     name = source.names[k]
@@ -120,7 +124,6 @@ def _kept(
     np.savez_compressed(buffer, map=anomaly_map, segmentation=odd)
     write_atomically(folder / picture, as_png(anomaly_map / rule.map_threshold, source.size(k)))
     write_atomically(folder / numbers, buffer.getvalue())
-    score = float(image_scores(anomaly_map[None])[0])
     return {
         "image": name,
         "map": numbers.as_posix(),
