@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 
-from aberra import IADC, MultiView
+from aberra import IADC, MultiView, load, save
 from aberra.detectors.multiview import (
     bin_surprise,
     lenses,
     moments,
     neighbour_distance,
     ridge_precision,
+    ridge_precisions,
+    wide_ridge_precision,
 )
 from aberra.detectors.scaling import robust
 
@@ -31,16 +33,19 @@ def test_robust_scaling_has_the_quartiles_of_a_normal(data):
 
 def test_moments_are_weighted_means(data):
     lens = lenses(data)
-    c = np.random.default_rng(1).random(300)
-    mean, covariance, counts = moments(data, lens, c)
+    trust = np.random.default_rng(1).random((3, 300))
+    means, counts = moments(data, lens, trust)
     r = lens.robust(data)
-    np.testing.assert_allclose(mean, np.average(r, axis=0, weights=c))
-    np.testing.assert_allclose(covariance, np.cov(r.T, aweights=c, bias=True))
-    np.testing.assert_allclose(counts.sum(axis=1), c.sum())
-    for j in range(4):
-        z = np.arcsinh(r[:, j])
-        expected, _ = np.histogram(z, lens.n_bins, weights=c)
-        np.testing.assert_allclose(counts[j], expected, atol=1e-9)
+    precisions = ridge_precisions(data, lens, trust, means, 0.1)
+    for c, mean, count, precision in zip(trust, means, counts, precisions, strict=True):
+        np.testing.assert_allclose(mean, np.average(r, axis=0, weights=c))
+        expected = ridge_precision(np.cov(r.T, aweights=c, bias=True), 0.1)
+        np.testing.assert_allclose(precision.matrix, expected.matrix)
+        np.testing.assert_allclose(count.sum(axis=1), c.sum())
+        for j in range(4):
+            z = np.arcsinh(r[:, j])
+            expected, _ = np.histogram(z, lens.n_bins, weights=c)
+            np.testing.assert_allclose(count[j], expected, atol=1e-9)
 
 
 def test_cells_outside_the_training_range_fall_into_the_outer_bins(data):
@@ -56,7 +61,30 @@ def test_cells_outside_the_training_range_fall_into_the_outer_bins(data):
 def test_precision_inverts_the_ridged_covariance():
     C = np.cov(np.random.default_rng(2).normal(size=(50, 5)).T)
     ridged = 0.9 * C + (0.1 * np.trace(C) / 5 + 1e-9) * np.eye(5)
-    np.testing.assert_allclose(ridge_precision(C, 0.1) @ ridged, np.eye(5), atol=1e-10)
+    np.testing.assert_allclose(ridge_precision(C, 0.1).matrix @ ridged, np.eye(5), atol=1e-10)
+
+
+@pytest.mark.parametrize("ridge", [1e-6, 0.1, 1.0])
+def test_the_wide_precision_is_the_other_one_without_its_matrix(ridge):
+    generator = np.random.default_rng(2)
+    A, x = generator.normal(size=(7, 30)), generator.normal(size=(40, 30))
+    wide, full = wide_ridge_precision(A, ridge), ridge_precision(A.T @ A, ridge)
+    np.testing.assert_allclose(wide.squares(x), full.squares(x), rtol=1e-6)
+    np.testing.assert_allclose(wide.squares(A), full.squares(A), rtol=1e-4)
+
+
+def test_far_more_columns_than_rows(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 3000))
+    X[:3] += 1
+    w = np.ones(60)
+    w[:3] = 0
+    model = MultiView(random_state=0).fit(X, sample_weight=w)
+    view = model.members_.members[0]
+    assert view.precision.basis.shape == (57, 3000)  # rows without trust have no part in it
+    scores = model.anomaly_score(X)
+    assert set(np.argsort(scores)[-3:]) == {0, 1, 2}
+    save(model, tmp_path / "m.aberra")
+    np.testing.assert_array_equal(load(tmp_path / "m.aberra").anomaly_score(X), scores)
 
 
 def test_neighbour_distance_is_the_kth_smallest():
@@ -106,9 +134,9 @@ def test_a_distrusted_cluster_of_a_small_table_is_no_neighbour_of_its_own():
     X[:30] = 4 + 0.1 * rng.normal(size=(30, 3))
     w = np.ones(200)
     w[:30] = 1e-9
-    view = MultiView(random_state=0).fit(X, sample_weight=w).members_.members[0]
-    assert len(view.robust_landmarks) == 170
-    for seen in view.views(X):
+    views = MultiView(random_state=0).fit(X, sample_weight=w).members_
+    assert len(views.members[0].robust_landmarks) == 170
+    for seen in views.members[0].views(views.lenses.look(X)):
         assert seen[:30].min() > np.median(seen[30:])
 
 

@@ -8,13 +8,13 @@ own median and quartiles on the training rows, so that none decides alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from sklearn.utils._param_validation import Interval
 
 from aberra.data.tables import Encode, Missing
@@ -26,6 +26,16 @@ Array = NDArray[np.float64]
 
 N_VIEWS = 4
 FEWEST_BINS, MOST_BINS = 10, 60
+FEWEST_ROWS = 32  # in a tile
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Rows as all members see them."""
+
+    robust: Array  # (n, d)
+    unit: Array  # (n, d)
+    bins: NDArray[np.int64]  # (n, d)
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,11 @@ class Lenses:
     unit: Scaling
     grid: Scaling  # from asinh of the robust columns to bins
     n_bins: int
+
+    def look(self, rows: Data) -> Seen:
+        """Scale rows and find their bins, once for all members."""
+        r = self.robust(rows)
+        return Seen(r, self.unit(rows), self.bins(r))
 
     def bins(self, r: Array) -> NDArray[np.int64]:
         """Return the bin of every cell, 1 to n_bins; 0 and n_bins + 1 lie outside the grid."""
@@ -56,12 +71,35 @@ def lenses(data: Data) -> Lenses:
 
 
 @dataclass(frozen=True)
+class Precision:
+    """The inverse of a covariance."""
+
+    matrix: Array  # (d, d)
+
+    def squares(self, x: Array) -> Array:
+        """Return x' P x for every row."""
+        return ((x @ self.matrix) * x).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class WidePrecision:
+    """The same from fewer rows than columns, P = (I - B'B) / level: no (d, d) matrix."""
+
+    level: float
+    basis: Array  # (n, d)
+
+    def squares(self, x: Array) -> Array:
+        """Return x' P x for every row."""
+        inside = np.square(x @ self.basis.T).sum(axis=1)
+        return np.maximum(np.square(x).sum(axis=1) - inside, 0.0) / self.level
+
+
+@dataclass(frozen=True)
 class View:
     """One trained member: the four views and the scale of each."""
 
-    lenses: Lenses
     mean: Array  # (d,)
-    precision: Array  # (d, d)
+    precision: Precision | WidePrecision
     robust_landmarks: Array  # (s, d)
     unit_landmarks: Array  # (s, d)
     surprise: Array  # (d, n_bins + 2): minus log density of every bin
@@ -69,23 +107,21 @@ class View:
     middle: Array  # (4, 1)
     spread: Array  # (4, 1)
 
-    def views(self, rows: Data) -> Array:
+    def views(self, seen: Seen) -> Array:
         """Return (4, n): Gaussian distance, two neighbour distances, surprise of the cells."""
-        r, u = self.lenses.robust(rows), self.lenses.unit(rows)
-        centred = r - self.mean
-        cells = self.surprise[np.arange(r.shape[1]), self.lenses.bins(r)]
+        cells = self.surprise[np.arange(len(self.mean)), seen.bins]
         return np.stack(
             [
-                ((centred @ self.precision) * centred).sum(axis=1),
-                neighbour_distance(r, self.robust_landmarks, self.n_neighbours),
-                neighbour_distance(u, self.unit_landmarks, self.n_neighbours),
+                self.precision.squares(seen.robust - self.mean),
+                neighbour_distance(seen.robust, self.robust_landmarks, self.n_neighbours),
+                neighbour_distance(seen.unit, self.unit_landmarks, self.n_neighbours),
                 cells.mean(axis=1),
             ]
         )
 
-    def score(self, rows: Data) -> Array:
+    def score(self, seen: Seen) -> Array:
         """Return the mean of the four views on one scale; far tails grow as a logarithm."""
-        return np.arcsinh(2 * (self.views(rows) - self.middle) / self.spread).mean(axis=0)
+        return np.arcsinh(2 * (self.views(seen) - self.middle) / self.spread).mean(axis=0)
 
 
 def neighbour_distance(x: Array, landmarks: Array, k: int) -> Array:
@@ -98,12 +134,20 @@ def neighbour_distance(x: Array, landmarks: Array, k: int) -> Array:
     return np.sqrt(np.maximum(nearest, 0.0))
 
 
-def ridge_precision(covariance: Array, ridge: float) -> Array:
+def ridge_precision(covariance: Array, ridge: float) -> Precision:
     """Invert (1 - ridge) C + ridge tr(C) / d I."""
     d = len(covariance)
     level = ridge * np.trace(covariance) / d + 1e-9
     factor = cho_factor((1 - ridge) * covariance + level * np.eye(d), lower=True)
-    return cho_solve(factor, np.eye(d))
+    return Precision(cho_solve(factor, np.eye(d)))
+
+
+def wide_ridge_precision(A: Array, ridge: float) -> WidePrecision:
+    """Do so for C = A'A with A (n, d) of fewer rows than columns, by Woodbury's identity."""
+    n, d = A.shape
+    level = float(ridge * np.square(A).sum() / d + 1e-9)
+    factor = cholesky((1 - ridge) * (A @ A.T) + level * np.eye(n), lower=True)
+    return WidePrecision(level, solve_triangular(factor, np.sqrt(1 - ridge) * A, lower=True))
 
 
 def bin_surprise(counts: Array) -> Array:
@@ -193,67 +237,113 @@ class MultiView(Detector):
     ) -> Members:
         data, lens = prepared
         trust = row_counts(rows, len(data)) * weights  # (m, n)
-        pairs = zip(trust, seeds, strict=True)
-        return Views([self._member(data, lens, c, seed) for c, seed in pairs])
+        trust = trust / trust.sum(axis=1, keepdims=True) * len(data)
+        means, counts = moments(data, lens, trust)
+        precisions = ridge_precisions(data, lens, trust, means, self.ridge)
+        members = []
+        for k, seed in enumerate(seeds):
+            chosen = self._landmarks(trust[k], seed)
+            members.append(
+                View(
+                    means[k],
+                    precisions[k],
+                    lens.robust(data[chosen]),
+                    lens.unit(data[chosen]),
+                    bin_surprise(counts[k]),
+                    self.n_neighbours,
+                    np.zeros((N_VIEWS, 1)),
+                    np.ones((N_VIEWS, 1)),
+                )
+            )
+        return Views(lens, on_one_scale(data, lens, members))
 
-    def _member(self, data: Data, lens: Lenses, c: Array, seed: int) -> View:
-        """Take the sums of one member in two passes over the data."""
-        c = c / c.sum() * len(c)
+    def _landmarks(self, c: Array, seed: int) -> NDArray[np.int64]:
         # No more than the rows the weights amount to: if all became landmarks, none would be
         # left out for want of trust, and a distrusted cluster would stay its own neighbour.
         n_chosen = min(self.n_landmarks, max(1, round(float(c.sum() ** 2 / np.square(c).sum()))))
         generator = np.random.default_rng(seed)
-        chosen = np.sort(generator.choice(len(c), n_chosen, replace=False, p=c / c.sum()))
-        mean, covariance, counts = moments(data, lens, c)
-        view = View(
-            lens,
-            mean,
-            ridge_precision(covariance, self.ridge),
-            lens.robust(data[chosen]),
-            lens.unit(data[chosen]),
-            bin_surprise(counts),
-            self.n_neighbours,
-            np.zeros((N_VIEWS, 1)),
-            np.ones((N_VIEWS, 1)),
-        )
-        seen = np.concatenate([view.views(tile) for _, tile in tiles(data)], axis=1)
-        low, middle, high = np.percentile(seen, (25, 50, 75), axis=1)
-        spread = np.where(high > low, high - low, seen.std(axis=1))
-        scale = {"middle": middle[:, None], "spread": np.where(spread > 0, spread, 1.0)[:, None]}
-        return View(**{**vars(view), **scale})
+        return np.sort(generator.choice(len(c), n_chosen, replace=False, p=c / c.sum()))
 
 
-def moments(data: Data, lens: Lenses, c: Array) -> tuple[Array, Array, Array]:
-    """Return the trusted mean, covariance and histograms of the columns, tile by tile."""
-    d = data.shape[1]
-    mean = sum((c[part] @ lens.robust(tile) for part, tile in tiles(data)), np.zeros(d)) / c.sum()
-    covariance, counts = np.zeros((d, d)), np.zeros((d, lens.n_bins + 2))
-    offsets = np.arange(d) * (lens.n_bins + 2)
+# Each of the following is one pass over the data for all members, tile by tile.
+
+
+def moments(data: Data, lens: Lenses, trust: Array) -> tuple[Array, Array]:
+    """Return the trusted means (m, d) and histograms (m, d, n_bins) of the columns."""
+    m, d, width = len(trust), data.shape[1], lens.n_bins + 2
+    means, counts = np.zeros((m, d)), np.zeros((m, d, width))
+    offsets = np.arange(d) * width
     for part, tile in tiles(data):
         r = lens.robust(tile)
         cells = (lens.bins(r) + offsets).ravel()
-        counts += np.bincount(cells, np.repeat(c[part], d), counts.size).reshape(counts.shape)
-        r -= mean
-        covariance += (r * c[part, None]).T @ r
-    return mean, covariance / c.sum(), counts[:, 1:-1]
+        for k, c in enumerate(trust[:, part]):
+            means[k] += c @ r
+            counts[k] += np.bincount(cells, np.repeat(c, d), d * width).reshape(d, width)
+    return means / trust.sum(axis=1, keepdims=True), counts[:, :, 1:-1]
+
+
+def ridge_precisions(
+    data: Data, lens: Lenses, trust: Array, means: Array, ridge: float
+) -> list[Precision | WidePrecision]:
+    """Return the inverse of each member's ridged covariance."""
+    d = data.shape[1]
+    wide = (trust > 0).sum(axis=1) < d
+    sums = {k: np.zeros((d, d)) for k in np.flatnonzero(~wide).tolist()}
+    for part, tile in tiles(data) if sums else ():
+        r = lens.robust(tile)
+        for k, total in sums.items():
+            centred = r - means[k]
+            total += (centred * trust[k, part, None]).T @ centred
+    found: list[Precision | WidePrecision] = []
+    for k, c in enumerate(trust):
+        if wide[k]:
+            rows = lens.robust(data[c > 0]) - means[k]
+            A = rows * np.sqrt(c[c > 0] / c.sum())[:, None]
+            found.append(wide_ridge_precision(A, ridge))
+        else:
+            found.append(ridge_precision(sums.pop(k) / c.sum(), ridge))
+    return found
+
+
+def on_one_scale(data: Data, lens: Lenses, members: Sequence[View]) -> list[View]:
+    """Give each member the median and spread of its views on the training rows."""
+    views = np.empty((len(members), N_VIEWS, len(data)))
+    for part, tile in tiles(data):
+        seen = lens.look(tile)
+        for k, member in enumerate(members):
+            views[k, :, part] = member.views(seen)
+    scaled = []
+    for member, own in zip(members, views, strict=True):
+        low, middle, high = np.percentile(own, (25, 50, 75), axis=1, keepdims=True)
+        spread = np.where(high > low, high - low, own.std(axis=1, keepdims=True))
+        spread[spread == 0] = 1.0
+        scaled.append(replace(member, middle=middle, spread=spread))
+    return scaled
 
 
 def tiles(data: Data) -> Iterator[tuple[slice, Data]]:
     """Yield the data in pieces."""
-    for start in range(0, len(data), 4 * TABLE_TILE):
-        part = slice(start, start + 4 * TABLE_TILE)
+    size = 4 * tile_rows(data.shape[1])
+    for start in range(0, len(data), size):
+        part = slice(start, start + size)
         yield part, data[part]
+
+
+def tile_rows(n_columns: int) -> int:
+    """Return how many rows to score at a time: fewer if there are very many columns."""
+    return max(FEWEST_ROWS, min(TABLE_TILE, TABLE_TILE**2 // n_columns))
 
 
 class Views:
     """Trained members of `MultiView`."""
 
-    tile_rows = TABLE_TILE
-
-    def __init__(self, members: Sequence[View]) -> None:
+    def __init__(self, lenses: Lenses, members: Sequence[View]) -> None:
+        self.lenses = lenses
         self.members = list(members)
         self.n_members = len(self.members)
+        self.tile_rows = tile_rows(len(lenses.robust.shift))
 
     def scores(self, tile: Data) -> Array:
         """Return (m, n) mean views."""
-        return np.stack([member.score(tile) for member in self.members])
+        seen = self.lenses.look(tile)
+        return np.stack([member.score(seen) for member in self.members])

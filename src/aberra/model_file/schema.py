@@ -17,7 +17,15 @@ from aberra.detectors.dagpr import DAGPR, Regression, Regressions
 from aberra.detectors.deep_svdd import DeepSVDD, Spheres
 from aberra.detectors.foreign import ForeignMembers
 from aberra.detectors.hybrid import CodeExpansions, HybridOCSVM
-from aberra.detectors.multiview import N_VIEWS, Lenses, MultiView, View, Views
+from aberra.detectors.multiview import (
+    N_VIEWS,
+    Lenses,
+    MultiView,
+    Precision,
+    View,
+    Views,
+    WidePrecision,
+)
 from aberra.detectors.ocsvm import OCSVM, Expansions, KernelExpansion
 from aberra.detectors.rsrae import RSRAE, Subspaces
 from aberra.detectors.scaling import Scaling
@@ -153,12 +161,15 @@ REGRESSIONS = Part(
     Regressions, {"scaling": SCALING, "encoder": NETWORK, "regressions": ListOf(REGRESSION)}
 )
 LENSES = Part(Lenses, {"robust": SCALING, "unit": SCALING, "grid": SCALING, "n_bins": INT})
+PRECISION = OneOf(
+    Part(Precision, {"matrix": array("D", "D")}),
+    Part(WidePrecision, {"level": FLOAT, "basis": array("s", "D")}),
+)
 VIEW = Part(
     View,
     {
-        "lenses": LENSES,
         "mean": array("D"),
-        "precision": array("D", "D"),
+        "precision": PRECISION,
         "robust_landmarks": array("s", "D"),
         "unit_landmarks": array("s", "D"),
         "surprise": array("D", None),
@@ -167,7 +178,7 @@ VIEW = Part(
         "spread": array(N_VIEWS, 1),
     },
 )
-VIEWS = Part(Views, {"members": ListOf(VIEW)})
+VIEWS = Part(Views, {"lenses": LENSES, "members": ListOf(VIEW)})
 FOREIGN = Part(ForeignMembers, {"detectors": ListOf(Foreign())})
 # Localisers
 SIMPLE: dict[Any, Kind] = {
