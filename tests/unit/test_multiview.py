@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aberra import IADC, MultiView, load, save
+from aberra import ADC, IADC, MultiView, load, save
 from aberra.detectors.multiview import (
     bin_surprise,
     lenses,
@@ -94,6 +94,20 @@ def test_neighbour_distance_is_the_kth_smallest():
     np.testing.assert_allclose(neighbour_distance(x, landmarks, 3), expected)
     farthest = [np.linalg.norm(landmarks - row, axis=1).max() for row in x]
     np.testing.assert_allclose(neighbour_distance(x, landmarks, 50), farthest)
+
+
+@pytest.mark.parametrize("shape", [(300, 4), (20, 50)])
+def test_hidden_cells_are_scored_as_rows_with_other_cells(shape):
+    X = np.random.default_rng(5).normal(size=shape) ** 3
+    X[0, 1], X[1, 2:4] = 1e9, -1e8  # all but nothing of the rest is left in their squares
+    model = ADC(MultiView(), n_members=2, random_state=0).fit(X)
+    reference = np.quantile(X, 0.25, axis=0)
+    found = model.members_.hidden_scores(X[:9], reference)
+    assert found.shape == (2, 9, shape[1])
+    for j in range(shape[1]):
+        variant = X[:9].copy()
+        variant[:, j] = reference[j]
+        np.testing.assert_allclose(found[:, :, j], model.members_.scores(variant), atol=1e-6)
 
 
 def test_surprise_is_lowest_where_rows_are_densest():

@@ -132,13 +132,27 @@ def _falls(
     parts = np.zeros((n, d))
     at_once = max(1, STACKED_CELLS // (n * d))  # columns
     for reference in references:
-        if members.tile_rows is None:
+        known = hidden_scores(members, rows, reference)
+        if known is not None:
+            after = known.mean(axis=0).T
+        elif members.tile_rows is None:
             after = np.stack([_one_hidden(members, rows, j, reference[j]) for j in range(d)])
         else:
             groups = np.split(np.arange(d), range(at_once, d, at_once))
             after = np.concatenate([_each_hidden(members, rows, g, reference) for g in groups])
         parts += np.maximum(before - after, 0.0).T
     return parts
+
+
+def hidden_scores(
+    members: Members, rows: Data, reference: NDArray[np.float64]
+) -> NDArray[np.float64] | None:
+    """Return the scores (m, n, d) with each cell in turn at its reference.
+
+    None where the members have no shorter way to them than to score every variant.
+    """
+    shorter = getattr(members, "hidden_scores", None)
+    return None if shorter is None else shorter(rows, reference)
 
 
 def _each_hidden(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -18,7 +19,14 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from sklearn.utils._param_validation import Interval
 
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows, row_counts
+from aberra.detectors.base import (
+    TABLE_TILE,
+    Data,
+    Detector,
+    Members,
+    Rows,
+    row_counts,
+)
 from aberra.detectors.scaling import Scaling, min_max, robust
 from aberra.rng import RandomState
 
@@ -80,6 +88,14 @@ class Precision:
         """Return x' P x for every row."""
         return ((x @ self.matrix) * x).sum(axis=1)
 
+    def times(self, x: Array) -> Array:
+        """Return P x for every row."""
+        return x @ self.matrix
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of P."""
+        return np.diagonal(self.matrix)
+
 
 @dataclass(frozen=True)
 class WidePrecision:
@@ -92,6 +108,14 @@ class WidePrecision:
         """Return x' P x for every row."""
         inside = np.square(x @ self.basis.T).sum(axis=1)
         return np.maximum(np.square(x).sum(axis=1) - inside, 0.0) / self.level
+
+    def times(self, x: Array) -> Array:
+        """Return P x for every row."""
+        return (x - (x @ self.basis.T) @ self.basis) / self.level
+
+    def diagonal(self) -> Array:
+        """Return the diagonal of P."""
+        return (1 - np.square(self.basis).sum(axis=0)) / self.level
 
 
 @dataclass(frozen=True)
@@ -121,7 +145,33 @@ class View:
 
     def score(self, seen: Seen) -> Array:
         """Return the mean of the four views on one scale; far tails grow as a logarithm."""
-        return np.arcsinh(2 * (self.views(seen) - self.middle) / self.spread).mean(axis=0)
+        return self._mean(self.views(seen))
+
+    def hidden_scores(self, seen: Seen, other: Seen) -> Array:
+        """Return the scores (n, d) with each cell in turn as in the one row of `other`.
+
+        One cell changes a square by a term of its own. Where the cell is all but the whole of
+        the square, so that nothing of the rest is left in the rounding, call `score` instead.
+        """
+        from aberra.detectors.hidden import hidden_neighbour_distance  # imports a compiler
+
+        x, step, every = seen.robust - self.mean, other.robust - seen.robust, range(len(self.mean))
+        slope = 2 * self.precision.times(x) + step * self.precision.diagonal()
+        cells = self.surprise[every, seen.bins]
+        surprise = cells.mean(axis=1, keepdims=True)
+        far = partial(hidden_neighbour_distance, k=self.n_neighbours)
+        views = np.stack(
+            [
+                np.maximum(self.precision.squares(x)[:, None] + step * slope, 0.0),
+                far(seen.robust, other.robust, self.robust_landmarks),
+                far(seen.unit, other.unit, self.unit_landmarks),
+                surprise + (self.surprise[every, other.bins] - cells) / len(every),
+            ]
+        )
+        return self._mean(views.reshape(N_VIEWS, -1)).reshape(x.shape)
+
+    def _mean(self, views: Array) -> Array:
+        return np.arcsinh(2 * (views - self.middle) / self.spread).mean(axis=0)
 
 
 def neighbour_distance(x: Array, landmarks: Array, k: int) -> Array:
@@ -347,3 +397,16 @@ class Views:
         """Return (m, n) mean views."""
         seen = self.lenses.look(tile)
         return np.stack([member.score(seen) for member in self.members])
+
+    def hidden_scores(self, rows: Data, reference: Array) -> Array:
+        """Return the scores (m, n, d) with each cell in turn at its reference."""
+        seen, other = self.lenses.look(rows), self.lenses.look(reference[None])
+        scores = np.stack([member.hidden_scores(seen, other) for member in self.members])
+        # The farthest cell of a row is hidden the long way: see `View.hidden_scores`.
+        every = np.arange(len(rows))
+        for now, then in ((seen.robust, other.robust), (seen.unit, other.unit)):
+            farthest = np.abs(then - now).argmax(axis=1)
+            variants = rows.copy()
+            variants[every, farthest] = reference[farthest]
+            scores[:, every, farthest] = self.scores(variants)
+        return scores

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.detectors.base import Data, Members
+from aberra.detectors.base import Data, Members, hidden_scores
 
 
 class Committee:
@@ -25,6 +25,14 @@ class Committee:
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return the scores of all members, (m, n)."""
         return np.concatenate([part.scores(tile) for part in self.parts])
+
+    def hidden_scores(
+        self, rows: Data, reference: NDArray[np.float64]
+    ) -> NDArray[np.float64] | None:
+        """Return the scores (m, n, d) with each cell in turn at its reference, if all can."""
+        parts = [hidden_scores(part, rows, reference) for part in self.parts]
+        known = [part for part in parts if part is not None]
+        return np.concatenate(known) if len(known) == len(parts) else None
 
     def maps(self, tile: Data) -> NDArray[np.float32]:
         """Return the maps of all members, (m, n, h, w), where they are localisers."""
