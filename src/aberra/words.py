@@ -44,6 +44,17 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
 
 
+def whole_percent(share: float) -> str:
+    """Return a share as a whole percentage, a small one with a decimal.
+
+    Examples
+    --------
+    >>> whole_percent(0.433), whole_percent(0.0021), whole_percent(0)
+    ('43 %', '0.2 %', '0 %')
+    """
+    return percent(share) if share < 0.01 else f"{100 * share:.0f} %"
+
+
 def count(n: int, thing: str) -> str:
     """Return a number of things.
 

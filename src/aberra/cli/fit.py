@@ -24,6 +24,7 @@ from aberra.cli.wishes import (
     checkpoint_folder,
 )
 from aberra.progress import keeping_trainings
+from aberra.words import whole_percent
 
 if TYPE_CHECKING:
     from aberra.recipe import Recipe
@@ -174,7 +175,7 @@ def _doubts(recipe: Recipe) -> Table:
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     table.add_column("because of", overflow="fold")
     for doubt in recipe.doubts:
-        why = ", ".join(f"{name} {100 * share:.0f} %" for name, share in doubt.reasons)
+        why = ", ".join(f"{name} {whole_percent(share)}" for name, share in doubt.reasons)
         table.add_row(doubt.name, f"{doubt.trust:.2f}", f"{doubt.score:.4g}", why)
     return table
 
