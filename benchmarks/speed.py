@@ -1,8 +1,8 @@
 """Time and memory, as ratios against peers measured in the same run.
 
-    python -m benchmarks.speed [epochs whole scoring growth]      writes results/speed.json
+    python -m benchmarks.speed [epochs whole scoring growth default explain]
 
-Satellite-sized data (6,435 x 36) are drawn at random: the times do not depend on the values.
+Writes results/speed.json. Satellite-sized data (6,435 x 36) are drawn at random: the times do not depend on the values.
 """
 
 from __future__ import annotations
@@ -157,11 +157,65 @@ def growth() -> dict[str, float]:
     return found
 
 
+def default_race() -> dict[str, float]:
+    """Fit and score with the default beside IsolationForest; a table far wider than long."""
+    from sklearn.ensemble import IsolationForest
+
+    from aberra import IADC
+
+    X = rows(1_000_000)
+    model, forest = IADC(random_state=0).fit(X[:N]), IsolationForest(random_state=0).fit(X[:N])
+    mine, forests = (
+        seconds(lambda: model.anomaly_score(X)),
+        seconds(lambda: forest.score_samples(X)),
+    )
+    wide = rows(150, 20_000)
+    return {
+        "a million rows: IADC() seconds": mine,
+        "a million rows: IsolationForest seconds": forests,
+        "scoring with IADC() over IsolationForest": mine / forests,
+        "150 x 20,000: fit of IADC() seconds": seconds(lambda: IADC(random_state=0).fit(wide), 1),
+    }
+
+
+class Plain:
+    """Members that are only known by their scores."""
+
+    def __init__(self, members: Any) -> None:
+        self.n_members, self.tile_rows, self.scores = (
+            members.n_members,
+            members.tile_rows,
+            members.scores,
+        )
+
+
+def explain_race() -> dict[str, float]:
+    """Explain 100 rows by MultiView's closed form, beside scoring each with every cell hidden."""
+    return {name: value for d in (D, 274) for name, value in _explain_race(d).items()}
+
+
+def _explain_race(d: int) -> dict[str, float]:
+    from aberra import IADC
+    from aberra.detectors.base import column_shares
+    from aberra.rng import single_thread
+
+    X = rows(1000, d)
+    model, some = IADC(max_rounds=2, random_state=0).fit(X), X[:100]
+    plain = Plain(model.members_)
+    model.explain(some)  # compiles
+    with single_thread():
+        mine = seconds(lambda: model.explain(some))
+        variants = seconds(lambda: column_shares(plain, some, model.references_))
+    return {f"{d} columns: closed form, times as fast as variants": variants / mine}
+
+
 RACES = {
     "epochs": epochs_race,
     "whole": whole_fit_race,
     "scoring": scoring_race,
     "growth": growth,
+    "default": default_race,
+    "explain": explain_race,
 }
 
 

@@ -7,11 +7,12 @@ with exactly the numbers it would have had.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, lru_cache
 from threading import Lock, local
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import torch
 
+Item = TypeVar("Item")
 RandomState = int | np.random.RandomState | None
 
 
@@ -113,6 +115,27 @@ def n_threads() -> int:
     import torch
 
     return _own.before or torch.get_num_threads()
+
+
+def for_each(work: Callable[[Item], None], items: Sequence[Item]) -> None:
+    """Call `work` on every item, in as many threads as the caller may use.
+
+    It is for work that writes its result to a place of its own, so that the threads change
+    nothing but the time.
+    """
+    workers = min(n_threads(), len(items))
+    if workers <= 1:
+        for item in items:
+            work(item)
+        return
+
+    def alone(item: Item) -> None:
+        with single_thread():
+            work(item)
+
+    with ThreadPoolExecutor(workers) as threads:
+        for _ in threads.map(alone, items):
+            pass  # an error comes out here
 
 
 def allow_threads(n: int) -> None:

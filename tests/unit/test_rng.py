@@ -1,11 +1,13 @@
 """Threads: how many a process may use, and that a block on one thread leaves no trace."""
 
-from threading import Event, Thread
+from threading import Barrier, Event, Thread, get_ident
 
+import numpy as np
 import pytest
 import torch
 
-from aberra.rng import allow_threads, n_threads, single_thread
+from aberra import ADC, OCSVM, MultiView
+from aberra.rng import allow_threads, for_each, n_threads, single_thread
 
 
 @pytest.fixture
@@ -43,3 +45,40 @@ def test_blocks_of_several_threads_leave_each_thread_as_it_was(before):
         assert torch.get_num_threads() == 1
         assert n_threads() == 3
     assert torch.get_num_threads() == n_threads() == 3
+
+
+def test_work_is_shared_by_threads_that_use_one_each(before):
+    allow_threads(3)
+    together, seen = Barrier(3, timeout=30), {}
+
+    def work(item):
+        together.wait()  # so three of them run at a time
+        seen[item] = (get_ident(), torch.get_num_threads())
+
+    for_each(work, range(6))
+    assert sorted(seen) == list(range(6))
+    assert {threads for _, threads in seen.values()} == {1}
+    assert len({thread for thread, _ in seen.values()}) == 3
+    assert torch.get_num_threads() == 3
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_an_error_in_a_thread_comes_out(before, n):
+    allow_threads(n)
+
+    def fail(item):
+        raise ZeroDivisionError(item)
+
+    with pytest.raises(ZeroDivisionError, match="0"):
+        for_each(fail, range(5))
+
+
+@pytest.mark.parametrize("detector", [MultiView(), OCSVM(solver="nystroem")], ids=str)
+def test_threads_change_no_byte(before, detector):
+    rows = np.random.default_rng(0).normal(size=(9000, 3))
+    found = []
+    for n in (1, 3):
+        allow_threads(n)
+        model = ADC(detector, n_members=2, random_state=0).fit(rows)
+        found.append(model.anomaly_score(rows).tobytes())
+    assert found[0] == found[1]

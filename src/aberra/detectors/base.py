@@ -30,7 +30,7 @@ from aberra.data.tables import (
     needs_reader,
 )
 from aberra.errors import CollapseWarning, DataError, DivergenceError
-from aberra.rng import RandomState, draw_seeds, entropy_of, single_thread
+from aberra.rng import RandomState, draw_seeds, entropy_of, for_each, single_thread
 
 Data = NDArray[Any]  # (n, d), any number type; images are flattened
 Scores = NDArray[np.float64]
@@ -68,21 +68,32 @@ def member_scores(members: Members, data: Data) -> NDArray[np.float64]:
     size = members.tile_rows
     if size is None:
         return members.scores(data)
-    scores, start = np.empty((members.n_members, len(data))), 0
-    for tile, n in tiles(data, size):
+    scores = np.empty((members.n_members, len(data)))
+
+    def score(start: int) -> None:
+        tile, n = tile_at(data, start, size)
         scores[:, start : start + n] = members.scores(tile)[:, :n]
-        start += n
+
+    starts = range(0, len(data), size)
+    if getattr(members, "in_threads", False):
+        for_each(score, starts)
+    else:
+        for start in starts:
+            score(start)
     return scores
 
 
 def tiles(data: Data, size: int) -> Iterator[tuple[Data, int]]:
     """Yield tiles of exactly `size` rows, the last filled up, with how many rows count."""
     for start in range(0, len(data), size):
-        tile = data[start : start + size]
-        n = len(tile)
-        if n < size:
-            tile = np.concatenate([tile, np.repeat(tile[-1:], size - n, axis=0)])
-        yield tile, n
+        yield tile_at(data, start, size)
+
+
+def tile_at(data: Data, start: int, size: int) -> tuple[Data, int]:
+    """Return the tile that begins there, filled up, and how many of its rows count."""
+    tile = data[start : start + size]
+    n = len(tile)
+    return (tile if n == size else np.concatenate([tile, np.repeat(tile[-1:], size - n, 0)])), n
 
 
 def column_shares(

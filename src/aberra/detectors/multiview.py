@@ -28,7 +28,7 @@ from aberra.detectors.base import (
     row_counts,
 )
 from aberra.detectors.scaling import Scaling, min_max, robust
-from aberra.rng import RandomState
+from aberra.rng import RandomState, for_each
 
 Array = NDArray[np.float64]
 
@@ -358,10 +358,14 @@ def ridge_precisions(
 def on_one_scale(data: Data, lens: Lenses, members: Sequence[View]) -> list[View]:
     """Give each member the median and spread of its views on the training rows."""
     views = np.empty((len(members), N_VIEWS, len(data)))
-    for part, tile in tiles(data):
+
+    def look(piece: tuple[slice, Data]) -> None:
+        part, tile = piece
         seen = lens.look(tile)
         for k, member in enumerate(members):
             views[k, :, part] = member.views(seen)
+
+    for_each(look, list(tiles(data)))
     scaled = []
     for member, own in zip(members, views, strict=True):
         low, middle, high = np.percentile(own, (25, 50, 75), axis=1, keepdims=True)
@@ -386,6 +390,8 @@ def tile_rows(n_columns: int) -> int:
 
 class Views:
     """Trained members of `MultiView`."""
+
+    in_threads = True
 
     def __init__(self, lenses: Lenses, members: Sequence[View]) -> None:
         self.lenses = lenses

@@ -180,6 +180,7 @@ class Expansions:
     """Trained one-class machines on scaled rows."""
 
     tile_rows = TABLE_TILE
+    in_threads = True
 
     def __init__(self, scaling: Scaling, machines: Sequence[KernelExpansion]) -> None:
         self.scaling = scaling

@@ -20,6 +20,7 @@ class Committee:
         self.parts = list(parts)
         self.n_members = sum(part.n_members for part in self.parts)
         sizes = [part.tile_rows for part in self.parts]
+        self.in_threads = all(getattr(part, "in_threads", False) for part in self.parts)
         self.tile_rows = None if None in sizes else min(size for size in sizes if size is not None)
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
