@@ -2,7 +2,8 @@
 
     python -m benchmarks.speed [epochs whole scoring growth default explain]
 
-Writes results/speed.json. Satellite-sized data (6,435 x 36) are drawn at random: the times do not depend on the values.
+Writes results/speed.json. Satellite-sized data (6,435 x 36) are drawn at random: the times do not
+depend on the values.
 """
 
 from __future__ import annotations
