@@ -43,7 +43,7 @@ class Seen:
 
     robust: Array  # (n, d)
     unit: Array  # (n, d)
-    bins: NDArray[np.int64]  # (n, d)
+    cells: NDArray[np.int64]  # (n, d): place of each cell's bin in the histograms of all columns
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,13 @@ class Lenses:
     def look(self, rows: Data) -> Seen:
         """Scale rows and find their bins, once for all members."""
         r = self.robust(rows)
-        return Seen(r, self.unit(rows), self.bins(r))
+        return Seen(r, self.unit(rows), self.cells(r))
+
+    def cells(self, r: Array) -> NDArray[np.int64]:
+        """Return the bins of all cells, counted through from column to column."""
+        bins = self.bins(r)
+        bins += np.arange(r.shape[1]) * (self.n_bins + 2)
+        return bins
 
     def bins(self, r: Array) -> NDArray[np.int64]:
         """Return the bin of every cell, 1 to n_bins; 0 and n_bins + 1 lie outside the grid."""
@@ -133,7 +139,7 @@ class View:
 
     def views(self, seen: Seen) -> Array:
         """Return (4, n): Gaussian distance, two neighbour distances, surprise of the cells."""
-        cells = self.surprise[np.arange(len(self.mean)), seen.bins]
+        cells = self.surprise.ravel().take(seen.cells)
         return np.stack(
             [
                 self.precision.squares(seen.robust - self.mean),
@@ -155,9 +161,9 @@ class View:
         """
         from aberra.detectors.hidden import hidden_neighbour_distance  # imports a compiler
 
-        x, step, every = seen.robust - self.mean, other.robust - seen.robust, range(len(self.mean))
+        x, step = seen.robust - self.mean, other.robust - seen.robust
         slope = 2 * self.precision.times(x) + step * self.precision.diagonal()
-        cells = self.surprise[every, seen.bins]
+        cells, others = (self.surprise.ravel().take(one.cells) for one in (seen, other))
         surprise = cells.mean(axis=1, keepdims=True)
         far = partial(hidden_neighbour_distance, k=self.n_neighbours)
         views = np.stack(
@@ -165,7 +171,7 @@ class View:
                 np.maximum(self.precision.squares(x)[:, None] + step * slope, 0.0),
                 far(seen.robust, other.robust, self.robust_landmarks),
                 far(seen.unit, other.unit, self.unit_landmarks),
-                surprise + (self.surprise[every, other.bins] - cells) / len(every),
+                surprise + (others - cells) / len(self.mean),
             ]
         )
         return self._mean(views.reshape(N_VIEWS, -1)).reshape(x.shape)
@@ -322,10 +328,9 @@ def moments(data: Data, lens: Lenses, trust: Array) -> tuple[Array, Array]:
     """Return the trusted means (m, d) and histograms (m, d, n_bins) of the columns."""
     m, d, width = len(trust), data.shape[1], lens.n_bins + 2
     means, counts = np.zeros((m, d)), np.zeros((m, d, width))
-    offsets = np.arange(d) * width
     for part, tile in tiles(data):
         r = lens.robust(tile)
-        cells = (lens.bins(r) + offsets).ravel()
+        cells = lens.cells(r).ravel()
         for k, c in enumerate(trust[:, part]):
             means[k] += c @ r
             counts[k] += np.bincount(cells, np.repeat(c, d), d * width).reshape(d, width)
