@@ -133,6 +133,13 @@ def test_change_of_units_changes_no_score(data):
     np.testing.assert_allclose(plain, scaled, rtol=1e-7)
 
 
+def test_scores_known_from_training_are_those_of_scoring_and_are_not_kept():
+    X = np.random.default_rng(6).normal(size=(2500, 3))
+    model = ADC(MultiView(), n_members=2, random_state=0).fit(X)
+    np.testing.assert_array_equal(model.round_.scores, model.anomaly_score(X))
+    assert model.members_.take_training_scores() is None
+
+
 def test_constant_columns_are_harmless_until_they_change(data):
     constant = np.column_stack([data, np.full(300, 7.0)])
     model = MultiView(random_state=0).fit(constant)

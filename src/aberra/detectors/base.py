@@ -83,6 +83,13 @@ def member_scores(members: Members, data: Data) -> NDArray[np.float64]:
     return scores
 
 
+def training_scores(members: Members, data: Data) -> NDArray[np.float64]:
+    """Score the rows that members have just been trained on; some know the scores already."""
+    take = getattr(members, "take_training_scores", None)
+    known: NDArray[np.float64] | None = None if take is None else take()
+    return member_scores(members, data) if known is None else known
+
+
 def tiles(data: Data, size: int) -> Iterator[tuple[Data, int]]:
     """Yield tiles of exactly `size` rows, the last filled up, with how many rows count."""
     for start in range(0, len(data), size):
@@ -405,7 +412,7 @@ class Detector(Scorer):
         with single_thread():
             prepared = self._prepare(data)
             self.members_ = self._train(prepared, rows, weights[None], draw_seeds(entropy, 0, n=1))
-        scores = self._mean_score(data)
+            scores = training_scores(self.members_, data).mean(axis=0)
         self._conclude(scores, data)
         return self
 

@@ -26,6 +26,7 @@ from aberra.detectors.base import (
     Members,
     Rows,
     row_counts,
+    tile_at,
 )
 from aberra.detectors.scaling import Scaling, min_max, robust
 from aberra.rng import RandomState, for_each
@@ -150,8 +151,8 @@ class View:
         )
 
     def score(self, seen: Seen) -> Array:
-        """Return the mean of the four views on one scale; far tails grow as a logarithm."""
-        return self._mean(self.views(seen))
+        """Return the mean of the four views."""
+        return self.mean_of(self.views(seen))
 
     def hidden_scores(self, seen: Seen, other: Seen) -> Array:
         """Return the scores (n, d) with each cell in turn as in the one row of `other`.
@@ -174,9 +175,10 @@ class View:
                 surprise + (others - cells) / len(self.mean),
             ]
         )
-        return self._mean(views.reshape(N_VIEWS, -1)).reshape(x.shape)
+        return self.mean_of(views.reshape(N_VIEWS, -1)).reshape(x.shape)
 
-    def _mean(self, views: Array) -> Array:
+    def mean_of(self, views: Array) -> Array:
+        """Return the mean of views (4, n) on one scale; far tails grow as a logarithm."""
         return np.arcsinh(2 * (views - self.middle) / self.spread).mean(axis=0)
 
 
@@ -311,7 +313,7 @@ class MultiView(Detector):
                     np.ones((N_VIEWS, 1)),
                 )
             )
-        return Views(lens, on_one_scale(data, lens, members))
+        return Views(lens, *on_one_scale(data, lens, members))
 
     def _landmarks(self, c: Array, seed: int) -> NDArray[np.int64]:
         # No more than the rows the weights amount to: if all became landmarks, none would be
@@ -360,24 +362,26 @@ def ridge_precisions(
     return found
 
 
-def on_one_scale(data: Data, lens: Lenses, members: Sequence[View]) -> list[View]:
-    """Give each member the median and spread of its views on the training rows."""
+def on_one_scale(data: Data, lens: Lenses, members: Sequence[View]) -> tuple[list[View], Array]:
+    """Give members the median and spread of their views on the training rows; return the scores."""
     views = np.empty((len(members), N_VIEWS, len(data)))
+    size = tile_rows(data.shape[1])
 
-    def look(piece: tuple[slice, Data]) -> None:
-        part, tile = piece
+    def look(start: int) -> None:
+        tile, n = tile_at(data, start, size)  # as in scoring, to the last bit
         seen = lens.look(tile)
         for k, member in enumerate(members):
-            views[k, :, part] = member.views(seen)
+            views[k, :, start : start + n] = member.views(seen)[:, :n]
 
-    for_each(look, list(tiles(data)))
-    scaled = []
-    for member, own in zip(members, views, strict=True):
+    for_each(look, range(0, len(data), size))
+    scaled, scores = [], np.empty((len(members), len(data)))
+    for k, own in enumerate(views):
         low, middle, high = np.percentile(own, (25, 50, 75), axis=1, keepdims=True)
         spread = np.where(high > low, high - low, own.std(axis=1, keepdims=True))
         spread[spread == 0] = 1.0
-        scaled.append(replace(member, middle=middle, spread=spread))
-    return scaled
+        scaled.append(replace(members[k], middle=middle, spread=spread))
+        scores[k] = scaled[k].mean_of(own)
+    return scaled, scores
 
 
 def tiles(data: Data) -> Iterator[tuple[slice, Data]]:
@@ -398,7 +402,10 @@ class Views:
 
     in_threads = True
 
-    def __init__(self, lenses: Lenses, members: Sequence[View]) -> None:
+    def __init__(
+        self, lenses: Lenses, members: Sequence[View], training_scores: Array | None = None
+    ) -> None:
+        self._training_scores = training_scores
         self.lenses = lenses
         self.members = list(members)
         self.n_members = len(self.members)
@@ -408,6 +415,11 @@ class Views:
         """Return (m, n) mean views."""
         seen = self.lenses.look(tile)
         return np.stack([member.score(seen) for member in self.members])
+
+    def take_training_scores(self) -> Array | None:
+        """Return the scores of the rows just trained on, (m, n), and forget them."""
+        scores, self._training_scores = self._training_scores, None
+        return scores
 
     def hidden_scores(self, rows: Data, reference: Array) -> Array:
         """Return the scores (m, n, d) with each cell in turn at its reference."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.detectors.base import Data, Members, member_scores
+from aberra.detectors.base import Data, Members, member_scores, training_scores
 from aberra.progress import advance
 from aberra.rng import draw_seeds, entropy_of, single_thread, stream
 from aberra.robust.history import History, round_from
@@ -110,7 +110,7 @@ def _singles(
     rows = np.tile(np.arange(n), (k, 1))
     drawn = [draw_seeds(trial.entropy, 0, n=1)[0] for trial in trials]
     members = trainer._train(prepared, rows, np.ones((k, n)), drawn)
-    scores = member_scores(members, data)
+    scores = training_scores(members, data)
     seconds = (time.perf_counter() - started) / k
     others = _unseen_scores(members, unseen)
     for i, trial in enumerate(trials):
@@ -136,7 +136,7 @@ def _one_round(
         seeds += draw_seeds(trial.entropy, t, 1, n=m)
     all_rows = np.concatenate(drawn)
     members = trainer._train(prepared, all_rows, np.concatenate(weights), seeds)
-    scores = member_scores(members, data)
+    scores = training_scores(members, data)
     seconds = (time.perf_counter() - started) / len(active)
     others = _unseen_scores(members, unseen)
     for k, trial in enumerate(active):

@@ -27,6 +27,13 @@ class Committee:
         """Return the scores of all members, (m, n)."""
         return np.concatenate([part.scores(tile) for part in self.parts])
 
+    def take_training_scores(self) -> NDArray[np.float64] | None:
+        """Return the scores of the rows just trained on, (m, n), if all members kept them."""
+        takes = [getattr(part, "take_training_scores", None) for part in self.parts]
+        parts = [None if take is None else take() for take in takes]
+        known = [part for part in parts if part is not None]
+        return np.concatenate(known) if len(known) == len(parts) else None
+
     def hidden_scores(
         self, rows: Data, reference: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:

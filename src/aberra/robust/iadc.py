@@ -23,8 +23,8 @@ from aberra.detectors.base import (
     Scorer,
     all_or_nothing,
     checked_weights,
-    member_scores,
     tiles,
+    training_scores,
 )
 from aberra.detectors.foreign import Trainer, as_trainer
 from aberra.detectors.multiview import MultiView
@@ -91,7 +91,7 @@ class Ensemble(Scorer):
 
         members = Committee(run_members(work, self.n_members, self.engine))
         with single_thread():
-            scores = member_scores(members, data)
+            scores = training_scores(members, data)
         return members, round_from(scores, rows, time.perf_counter() - started)
 
     @available_if(_localises)
