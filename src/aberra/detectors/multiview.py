@@ -313,7 +313,10 @@ class MultiView(Detector):
                     np.ones((N_VIEWS, 1)),
                 )
             )
-        return Views(lens, *on_one_scale(data, lens, members))
+        scaled, scores = on_one_scale(data, lens, members)
+        trained = Views(lens, scaled)
+        trained.training_scores = scores
+        return trained
 
     def _landmarks(self, c: Array, seed: int) -> NDArray[np.int64]:
         # No more than the rows the weights amount to: if all became landmarks, none would be
@@ -402,14 +405,12 @@ class Views:
 
     in_threads = True
 
-    def __init__(
-        self, lenses: Lenses, members: Sequence[View], training_scores: Array | None = None
-    ) -> None:
-        self._training_scores = training_scores
+    def __init__(self, lenses: Lenses, members: Sequence[View]) -> None:
         self.lenses = lenses
         self.members = list(members)
         self.n_members = len(self.members)
         self.tile_rows = tile_rows(len(lenses.robust.shift))
+        self.training_scores: Array | None = None
 
     def scores(self, tile: Data) -> Array:
         """Return (m, n) mean views."""
@@ -418,7 +419,7 @@ class Views:
 
     def take_training_scores(self) -> Array | None:
         """Return the scores of the rows just trained on, (m, n), and forget them."""
-        scores, self._training_scores = self._training_scores, None
+        scores, self.training_scores = self.training_scores, None
         return scores
 
     def hidden_scores(self, rows: Data, reference: Array) -> Array:
