@@ -72,9 +72,10 @@ class _Pools:
 
 
 class _Own(local):
-    """How many threads of torch this thread had outside of its blocks; 0: it is in none."""
+    """What a thread knows of itself."""
 
-    before = 0
+    before = 0  # threads of torch it had outside of its blocks; 0: it is in none
+    shares = False  # it is one of several that share some work
 
 
 _own = _Own()
@@ -121,15 +122,16 @@ def for_each(work: Callable[[Item], None], items: Sequence[Item]) -> None:
     """Call `work` on every item, in as many threads as the caller may use.
 
     It is for work that writes its result to a place of its own, so that the threads change
-    nothing but the time.
+    nothing but the time. Inside such work there is only one thread.
     """
-    workers = min(n_threads(), len(items))
+    workers = 1 if _own.shares else min(n_threads(), len(items))
     if workers <= 1:
         for item in items:
             work(item)
         return
 
     def alone(item: Item) -> None:
+        _own.shares = True  # the thread ends with this pool
         with single_thread():
             work(item)
 

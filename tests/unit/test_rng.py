@@ -53,6 +53,9 @@ def test_work_is_shared_by_threads_that_use_one_each(before):
 
     def work(item):
         together.wait()  # so three of them run at a time
+        inside = set()
+        for_each(lambda _: inside.add(get_ident()), range(4))
+        assert inside == {get_ident()}  # they do not multiply
         seen[item] = (get_ident(), torch.get_num_threads())
 
     for_each(work, range(6))
@@ -80,5 +83,5 @@ def test_threads_change_no_byte(before, detector):
     for n in (1, 3):
         allow_threads(n)
         model = ADC(detector, n_members=2, random_state=0).fit(rows)
-        found.append(model.anomaly_score(rows).tobytes())
+        found.append((model.anomaly_score(rows).tobytes(), model.explain(rows[:600]).tobytes()))
     assert found[0] == found[1]

@@ -40,6 +40,7 @@ Fit = TypeVar("Fit", bound=Callable[..., Any])
 
 TABLE_TILE = 1024
 IMAGE_TILE = 128
+EXPLAINED_ROWS = 256  # at a time, so that threads can share them
 STACKED_CELLS = 1 << 22  # numbers in all the variants of the rows that are explained at a time
 SORTED_CELLS = 1 << 20  # numbers copied at once to find quartiles
 
@@ -74,13 +75,17 @@ def member_scores(members: Members, data: Data) -> NDArray[np.float64]:
         tile, n = tile_at(data, start, size)
         scores[:, start : start + n] = members.scores(tile)[:, :n]
 
-    starts = range(0, len(data), size)
-    if getattr(members, "in_threads", False):
-        for_each(score, starts)
-    else:
-        for start in starts:
-            score(start)
+    _at_each(score, range(0, len(data), size), members)
     return scores
+
+
+def _at_each(work: Callable[[int], None], starts: range, members: Members) -> None:
+    """Do the work at each start, in threads if the members can answer several at a time."""
+    if getattr(members, "in_threads", False):
+        for_each(work, starts)
+        return
+    for start in starts:
+        work(start)
 
 
 def training_scores(members: Members, data: Data) -> NDArray[np.float64]:
@@ -115,10 +120,13 @@ def column_shares(
     before = member_scores(members, data).mean(axis=0)
     parts = np.zeros(data.shape)
     n, d = data.shape
-    size = n if members.tile_rows is None else max(1, STACKED_CELLS // d**2)
-    for start in range(0, n, size):
+    size = n if members.tile_rows is None else max(1, min(EXPLAINED_ROWS, STACKED_CELLS // d**2))
+
+    def explain(start: int) -> None:
         block = slice(start, start + size)
         parts[block] = _falls(members, data[block].astype(np.float64), references, before[block])
+
+    _at_each(explain, range(0, n, size), members)
     total = parts.sum(axis=1, keepdims=True)
     return np.divide(parts, total, out=np.full(parts.shape, 1 / data.shape[1]), where=total > 0)
 
