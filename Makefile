@@ -30,7 +30,7 @@ demo: $(READY)
 	$(BIN)/aberra demo
 
 test: lint types bundle
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -135,6 +135,7 @@ def one_step(run, step=0):
     return run.step(images[d.rows], torch.ones(4), d)
 
 
+@pytest.mark.slow
 def test_both_networks_learn_and_the_average_follows():
     run = training()
     before = {name: [p.clone() for p in net.parameters()] for name, net in run.nets.items()}
@@ -160,6 +161,7 @@ def test_the_discriminator_gets_no_gradient_from_the_denoisers_step():
     assert any(g.any() for g in judged)
 
 
+@pytest.mark.slow
 def test_the_loss_falls():
     run = training(discriminator=None, learning_rate=3e-3)
     losses = [float(one_step(run, step)[0].detach()) for step in range(60)]

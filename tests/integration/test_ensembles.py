@@ -33,6 +33,7 @@ def fitted(detector, X, **keywords):
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", DETECTORS, ids=str)
 def test_same_seed_same_bytes_on_any_engine(detector, dirty_blob):
     X, _ = dirty_blob

@@ -20,6 +20,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", SMALL, ids=str)
 @pytest.mark.parametrize("shape", [(1, 28, 28), (3, 32, 32), (1, 8, 8), (2, 17, 23)])
 def test_every_detector_takes_images_of_any_size(detector, shape):

@@ -107,6 +107,7 @@ def check_refused_or_equal(data, path, X, expected):
     return False
 
 
+@pytest.mark.slow
 def test_damaged_files_are_refused(files, rows, tmp_path):
     rng = random.Random(0)
     damages = [flip, truncate, extend, swap, splice, noise, cut_out]
@@ -138,6 +139,7 @@ def places(node):
             yield from places(node[key])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # whatever strange numbers lead to
 def test_changed_manifests_raise_nothing_else(files, tmp_path):
     rng = random.Random(3)

@@ -25,6 +25,7 @@ def test_quick_start_runs_and_is_short(capsys):
     assert "settled" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_image_example_runs():
     pytest.importorskip("monai")
     (code,) = re.findall(

@@ -91,6 +91,7 @@ def test_a_lesion_is_found_where_it_was_put(letters, spacing, angles, tmp_path):
     assert not scored.segmentation[~scored.scored].any()
 
 
+@pytest.mark.slow
 def test_mask_blanks_and_threshold_spares_a_second_look():
     scan, brain = head_phantom()
     half = brain.copy()

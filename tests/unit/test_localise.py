@@ -134,6 +134,7 @@ def test_an_image_is_judged_alone_as_in_company(kind, fitted):
     assert np.array_equal(fitted[kind].anomaly_map(images[::-1])[::-1], together)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_same_seed_same_bytes_and_nobody_elses_numbers_are_touched(kind, fitted):
     torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()
@@ -146,6 +147,7 @@ def test_same_seed_same_bytes_and_nobody_elses_numbers_are_touched(kind, fitted)
     assert not np.array_equal(other.anomaly_map(images), fitted[kind].anomaly_map(images))
 
 
+@pytest.mark.slow
 def test_without_the_adversarial_weight_addm_is_ddpm(fitted):
     plain = ADDM(adversarial_weight=0.0, **FAST).fit(phantoms())
     images = phantoms(3, seed=1)
@@ -153,6 +155,7 @@ def test_without_the_adversarial_weight_addm_is_ddpm(fitted):
     assert not np.array_equal(fitted[ADDM].anomaly_map(images), plain.anomaly_map(images))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3, 17, 23), (1, 9, 30)])
 def test_any_size_and_three_channels(shape):
     images = phantoms(6, shape)
@@ -170,6 +173,7 @@ def test_a_saved_model_answers_the_same_bytes(kind, fitted, tmp_path):
     assert np.array_equal(again.segment(images), fitted[kind].segment(images))
 
 
+@pytest.mark.slow
 def test_iadc_trains_localisers_and_gives_maps(tmp_path):
     images = phantoms(12)
     images[0, 0, 5:9, 5:9] = 0.0
@@ -194,6 +198,7 @@ def test_held_out_patients_do_not_train():
     assert all(len(set(held[groups == name])) == 1 for name in "abcd")
 
 
+@pytest.mark.slow
 def test_threshold_meets_the_false_alarm_rate_where_it_was_placed(fitted):
     healthy = phantoms(10, seed=3)
     model = clone(fitted[DDPM]).set_params(false_alarm_rate=0.05).fit(phantoms())

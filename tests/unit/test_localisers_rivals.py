@@ -206,6 +206,7 @@ def runs():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", runs())
 def test_loss_falls(name):
     images, run = torch.from_numpy(discs(64)) * 2 - 1, runs()[name]()
@@ -214,6 +215,7 @@ def test_loss_falls(name):
     assert np.mean(steps[-10:]) < 0.9 * np.mean(steps[:10])
 
 
+@pytest.mark.slow
 def test_critic_learns_to_tell_generated_images_apart():
     settings = AnoGANSettings(60, 100, 10.0, 1.0, 1e-3, 1e-3)
     run = AnoGANTraining(AnoGANPlan(1, (8, 8, 16), 2, 8, (2, 2)), settings, 0, CPU)
@@ -275,6 +277,7 @@ def test_map_is_high_inside_a_planted_lesion(name):
 # What all of them keep
 
 
+@pytest.mark.slow
 @every
 @pytest.mark.parametrize("shape", [(1, 16, 16), (3, 33, 47), (1, 9, 70)])
 def test_any_size_and_channels(name, shape):
@@ -287,6 +290,7 @@ def test_any_size_and_channels(name, shape):
     assert len(np.unique(model.anomaly_map(images))) > 20 or name == "VQTransformer"
 
 
+@pytest.mark.slow
 @every
 def test_one_seed_gives_the_same_bytes_and_another_others(name):
     images = discs(24)
@@ -301,6 +305,7 @@ def test_one_seed_gives_the_same_bytes_and_another_others(name):
     assert np.array_equal(np.random.get_state()[1], before[1])
 
 
+@pytest.mark.slow
 @every
 def test_an_image_is_answered_alike_alone_and_in_company(name):
     images = discs(20)
@@ -328,6 +333,7 @@ def test_clone_keeps_all_settings(name):
         clone(model).set_params(holdout=2.0).fit(discs(4))
 
 
+@pytest.mark.slow
 @every
 def test_images_of_weight_zero_are_as_good_as_absent(name):
     good, bad = discs(24), np.random.default_rng(0).random((8, 1, 16, 16), dtype=np.float32) * 0.8
@@ -343,6 +349,7 @@ class InterruptedFitError(Exception):
     """Stands for a power cut."""
 
 
+@pytest.mark.slow
 @each_network
 @pytest.mark.parametrize("last", [2, 4])
 def test_training_goes_on_after_an_interruption(name, last, tmp_path, monkeypatch):
@@ -391,6 +398,7 @@ def test_a_failure_after_the_training_does_not_cost_it(name, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_likelihood_map_is_high_where_codes_are_unlikely():
     model = copy(learnt("VQTransformer"))
     planted, mask = with_lesions(discs(12, seed=1))

@@ -20,6 +20,7 @@ def dice(a, b):
     return 2.0 * (a & b).sum() / (a.sum() + b.sum())
 
 
+@pytest.mark.slow
 def test_finds_the_brain_of_the_phantom_under_noise_and_shading():
     spacing = (2.5, 3.0, 6.0)
     shape = tuple(int(220 / s) for s in spacing)
@@ -31,6 +32,7 @@ def test_finds_the_brain_of_the_phantom_under_noise_and_shading():
     assert dice(brain_mask(Volume(noisy * shade, affine)), brain) > 0.93
 
 
+@pytest.mark.slow
 def test_a_dark_lesion_at_the_surface_stays_inside():
     scan, brain = head_phantom(lesion=(-48, 0, 40), radius=12)
     lesion = (scan.array == 15.0) & brain

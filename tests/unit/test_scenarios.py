@@ -87,6 +87,7 @@ def test_lesions_are_connected_lie_in_the_brain_and_change_nothing_else(side, se
     assert (changed[masks] > 0).mean() > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", [64, 128])
 def test_area_follows_the_brain(side):
     images, brain = heads(60, side)

@@ -67,6 +67,7 @@ def test_dice_and_iou_are_symmetric_and_precision_is_recall_the_other_way_round(
     assert precision(mask, predicted) == recall(predicted, mask)
 
 
+@pytest.mark.slow
 @given(pairs_of_flags.filter(lambda pairs: any(a for a, _ in pairs) and any(b for _, b in pairs)))
 def test_overlap_is_that_of_scikit_learn(pairs):
     mask, predicted = columns(pairs)
