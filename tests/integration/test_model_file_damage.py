@@ -220,11 +220,19 @@ def test_the_message_names_the_part_that_is_wrong(lie, files, tmp_path):
     assert str(path) in str(caught.value)
 
 
-def test_newer_formats_say_what_to_do(files, tmp_path):
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (FORMAT + 1, r"format 3, newer .* Update Aberra"),
+        (FORMAT - 1, r"format 1, of a version before .* Fit the model again"),
+        (0, "there is no format 0"),
+    ],
+)
+def test_other_formats_say_what_to_do(files, tmp_path, version, message):
     path = tmp_path / "m.aberra"
     data = files[0][0]
-    path.write_bytes(HEAD.pack(MAGIC, FORMAT + 1, b"\0" * 32) + data[HEAD.size :])
-    with pytest.raises(ModelFileError, match=r"format 2, newer .* Update Aberra"):
+    path.write_bytes(HEAD.pack(MAGIC, version, b"\0" * 32) + data[HEAD.size :])
+    with pytest.raises(ModelFileError, match=message):
         load(path)
 
 

@@ -31,7 +31,7 @@ from aberra.errors import ModelFileError
 Arrays = dict[str, NDArray[Any]]
 
 MAGIC = b"\x89ABERRA\n"
-FORMAT = 1
+FORMAT = 2  # 1: MultiView held its scalings once a member
 HEAD = struct.Struct("<8sI32s")
 LENGTHS = struct.Struct("<QQ")
 
@@ -92,6 +92,11 @@ def _check_format(version: int) -> None:
         )
     if version < 1:
         raise ModelFileError(f"the header is damaged: there is no format {version}")
+    if version < FORMAT:
+        raise ModelFileError(
+            f"the file has format {version}, of a version before the first release, which is not "
+            f"read any more (this one writes format {FORMAT}). Fit the model again"
+        )
 
 
 def read(path: Path) -> bytes:

@@ -1,4 +1,4 @@
-"""What each estimator has learnt, part by part: the whole of format 1.
+"""What each estimator has learnt, part by part: the whole of format 2.
 
 These tables are the only way from a name in a file to a class. A change here that old files do
 not fit needs a new format number in `container.py`.
