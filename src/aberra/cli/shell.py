@@ -128,7 +128,7 @@ def _verdict(error: BaseException) -> tuple[BaseException, Exit]:
     if isinstance(error, OSError):  # a full disk, a folder that may not be written to
         what = error.strerror or str(error)
         where = "" if error.filename is None else f" ({error.filename})"
-        said = f"{what}{where}. What was finished is kept: mend that and run again."
+        said = f"{what}{where}. Mend that and run the same command again."
         return AberraError(said), Exit.DATA
     said = f"{type(error).__name__}: {error}. This is a bug; run again with --debug and report "
     return AberraError(f"{said}what it prints."), Exit.BUG
