@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.contract.members import Members
 from benchmarks.records import environment
 
 N, D, HIDDEN, BATCH = 6435, 36, (32, 16, 8), 128
@@ -179,15 +180,16 @@ def default_race() -> dict[str, float]:
     }
 
 
-class Plain:
+class Plain(Members):
     """Members that are only known by their scores."""
 
-    def __init__(self, members: Any) -> None:
-        self.n_members, self.tile_rows, self.scores = (
-            members.n_members,
-            members.tile_rows,
-            members.scores,
-        )
+    def __init__(self, members: Members) -> None:
+        self.n_members, self.tile_rows = members.n_members, members.tile_rows
+        self.members = members
+
+    def scores(self, tile: Any) -> Any:
+        """Score as they do."""
+        return self.members.scores(tile)
 
 
 def explain_race() -> dict[str, float]:
@@ -197,7 +199,7 @@ def explain_race() -> dict[str, float]:
 
 def _explain_race(d: int) -> dict[str, float]:
     from aberra import IADC
-    from aberra.detectors.base import column_shares
+    from aberra.contract.explaining import column_shares
     from aberra.rng import single_thread
 
     X = rows(1000, d)

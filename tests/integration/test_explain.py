@@ -77,7 +77,7 @@ def test_columns_of_wide_rows_are_hidden_in_groups(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(30, 7))
     model = OCSVM(random_state=0).fit(rows)
     wanted = model.explain(rows[:3])
-    monkeypatch.setattr("aberra.detectors.base.STACKED_CELLS", 21)
+    monkeypatch.setattr("aberra.contract.explaining.STACKED_CELLS", 21)
     np.testing.assert_array_equal(model.explain(rows[:3]), wanted)
 
 

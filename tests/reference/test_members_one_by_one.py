@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from aberra import DAGPR, RSRAE, AutoEncoder, DeepSVDD
-from aberra.detectors.base import row_counts
+from aberra.contract.members import row_counts
 from aberra.detectors.deep_svdd import centres
 from aberra.detectors.scaling import min_max
 from aberra.detectors.training import Prepared, as_tensors

@@ -9,8 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aberra.contract.members import Members, Rows
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import Members, Rows
 from aberra.detectors.network import NetworkDetector, Reconstruction
 from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import Lessons, Prepared, as_tensors, train_autoencoder

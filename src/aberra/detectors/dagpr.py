@@ -14,11 +14,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from aberra.contract.members import Data, Members, Rows
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
+from aberra.detectors.base import TABLE_TILE
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.ocsvm import gaussian_kernel
 from aberra.detectors.scaling import Scaling
@@ -33,6 +33,7 @@ from aberra.detectors.training import (
 from aberra.nets.conv import ConvStack, strided
 from aberra.nets.stacked import Frozen, Stack
 from aberra.rng import RandomState, torch_generator
+from aberra.scikit import Interval
 
 Array = NDArray[np.float64]
 
@@ -269,7 +270,7 @@ def codes_and_errors(encoder: Frozen, decoder: Frozen, data: Tensor) -> tuple[Ar
     return np.ascontiguousarray(stacked.numpy()), torch.cat(errors, dim=1).numpy()
 
 
-class Regressions:
+class Regressions(Members):
     """Trained DAGPR members: an encoder and a regression each."""
 
     def __init__(

@@ -9,8 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aberra.contract.members import Data, Members, Rows, row_counts
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import TABLE_TILE, Data, Members, Rows, row_counts
+from aberra.detectors.base import TABLE_TILE
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import (
@@ -159,7 +160,7 @@ def centres(encoder: Stack, data: Tensor, rows: Rows) -> Tensor:
     return torch.where(small, CENTRE_MARGIN * centre.sign(), centre).float()[:, :, None]
 
 
-class Spheres:
+class Spheres(Members):
     """Trained Deep SVDD members: encoders and their centres."""
 
     def __init__(self, scaling: Scaling, encoder: Frozen, centre: Tensor) -> None:

@@ -14,7 +14,8 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from aberra.detectors.base import Data, Detector, Members, Rows
+from aberra.contract.members import Data, Members, Rows
+from aberra.detectors.base import Detector
 from aberra.errors import DataError
 from aberra.rng import seed_estimator
 
@@ -116,7 +117,7 @@ def thinned(
     return kept
 
 
-class ForeignMembers:
+class ForeignMembers(Members):
     """Fitted foreign detectors, brought to one sign: high = anomalous.
 
     They get all rows in one call: some of PyOD's (ECOD, COPOD, COF) score a row by the others in
@@ -132,6 +133,9 @@ class ForeignMembers:
     def scores(self, tile: Data) -> Array:
         """Return (m, n) scores."""
         return np.stack([foreign_score(detector, tile) for detector in self.detectors])
+
+    def probe(self, n_features: int, image_shape: tuple[int, int, int] | None) -> None:
+        """Leave them alone: a row of zeros may be no valid row for them."""
 
 
 def foreign_score(detector: Any, rows: Data) -> Array:

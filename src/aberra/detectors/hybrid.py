@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aberra.contract.members import Data, Members, Rows
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import TABLE_TILE, Data, Members, Rows
+from aberra.detectors.base import TABLE_TILE
 from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
 from aberra.detectors.ocsvm import KernelExpansion, OneClassKeywords, Solver
 from aberra.detectors.scaling import Scaling, standard
@@ -125,7 +126,7 @@ def encode(encoder: Frozen, data: Tensor) -> NDArray[np.float64]:
     return np.ascontiguousarray(torch.cat(parts, dim=2).transpose(1, 2).numpy())
 
 
-class CodeExpansions:
+class CodeExpansions(Members):
     """Trained hybrid members: an encoder, its code's scale and a one-class machine each."""
 
     def __init__(

@@ -11,25 +11,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
-from sklearn.utils._param_validation import Interval
 
-from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import (
-    TABLE_TILE,
-    Data,
-    Detector,
-    Members,
-    Rows,
-    row_counts,
-    tile_at,
-)
+from aberra.contract.members import Data, Members, Rows, row_counts, tile_at
+from aberra.declare import estimator, learnt, parameter
+from aberra.detectors.base import TABLE_TILE, Detector
 from aberra.detectors.scaling import Scaling, min_max, robust
-from aberra.rng import RandomState, for_each
+from aberra.rng import for_each
+from aberra.scikit import Interval
 
 Array = NDArray[np.float64]
 
@@ -220,6 +212,7 @@ def bin_surprise(counts: Array) -> Array:
     return -np.log(density)
 
 
+@estimator
 class MultiView(Detector):
     """Four views of a row, averaged: the default detector of `IADC` on tables.
 
@@ -227,29 +220,6 @@ class MultiView(Detector):
     with a ridge), if it has no near neighbours among a few hundred trusted rows (on robustly and
     on min-max scaled columns), and if its cells fall into rare bins. Rows enter every view by
     their weight. There is nothing to train but sums, so a fit takes a pass or two over the data.
-
-    Parameters
-    ----------
-    n_landmarks : int
-        Trusted rows at most among which neighbours are looked for, drawn by weight; no more than
-        the effective number of rows, (sum of weights)^2 / (sum of their squares).
-    n_neighbours : int
-        The distance to this many-th neighbour counts.
-    ridge : float
-        Share of the covariance that is replaced by its mean variance.
-    random_state : int, RandomState or None
-        Draws the landmarks.
-    threshold, missing, encode
-        As in `IADC`.
-
-    Attributes
-    ----------
-    threshold_, contamination_ : float
-        Label-free threshold on the score, and the share of training rows above it.
-    threshold_rule_ : str
-        Name of the rule that placed the threshold.
-    n_features_in_ : int
-        Number of columns.
 
     Examples
     --------
@@ -261,31 +231,29 @@ class MultiView(Detector):
     7
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        "n_landmarks": [Interval(Integral, 1, None, closed="left")],
-        "n_neighbours": [Interval(Integral, 1, None, closed="left")],
-        "ridge": [Interval(Real, 0, 1, closed="right")],
-        **Detector._scorer_constraints,
-    }
+    n_landmarks: int = parameter(
+        Interval(Integral, 1, None, closed="left"),
+        default=256,
+        kw_only=False,
+        doc="""Most trusted rows among which neighbours are looked for. They are drawn by weight,
+        and there are never more than the effective number of rows, (sum of weights)^2 / (sum of
+        their squares).""",
+    )
+    n_neighbours: int = parameter(
+        Interval(Integral, 1, None, closed="left"),
+        default=5,
+        kw_only=False,
+        doc="The score uses the distance to the k-th nearest of these rows; this is k.",
+    )
+    ridge: float = parameter(
+        Interval(Real, 0, 1, closed="right"),
+        default=0.1,
+        kw_only=False,
+        doc="""Share of the covariance that is replaced by its mean variance, so that it can be
+        inverted.""",
+    )
 
-    def __init__(
-        self,
-        n_landmarks: int = 256,
-        n_neighbours: int = 5,
-        ridge: float = 0.1,
-        *,
-        threshold: float | str = "auto",
-        missing: Missing = "error",
-        encode: Encode = "error",
-        random_state: RandomState = None,
-    ) -> None:
-        self.n_landmarks = n_landmarks
-        self.n_neighbours = n_neighbours
-        self.ridge = ridge
-        self.threshold = threshold
-        self.missing = missing
-        self.encode = encode
-        self.random_state = random_state
+    members_: Views = learnt()
 
     def _prepare(self, data: Data) -> tuple[Data, Lenses]:
         return data, lenses(data)
@@ -400,7 +368,7 @@ def tile_rows(n_columns: int) -> int:
     return max(FEWEST_ROWS, min(TABLE_TILE, TABLE_TILE**2 // n_columns))
 
 
-class Views:
+class Views(Members):
     """Trained members of `MultiView`."""
 
     in_threads = True

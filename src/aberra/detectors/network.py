@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from aberra.detectors.base import IMAGE_TILE, TABLE_TILE, Data, Detector
+from aberra.contract.members import Data, Members
+from aberra.detectors.base import IMAGE_TILE, TABLE_TILE, Detector
 from aberra.detectors.scaling import Scaling, min_max, pixels
 from aberra.detectors.training import Prepared, Schedule, squared_error
 from aberra.errors import DataError
 from aberra.nets.conv import ConvStack, lenet
 from aberra.nets.stacked import MLPStack, Stack
+from aberra.scikit import Interval, StrOptions
 
 
 def default_hidden(n_features: int) -> tuple[int, ...]:
@@ -49,7 +50,7 @@ class NetworkDetector(Detector):
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
         "device": [StrOptions({"cpu"})],
-        **Detector._scorer_constraints,
+        **Detector._parameter_constraints,
     }
 
     def _prepare(self, data: Data) -> Prepared:
@@ -93,7 +94,7 @@ class NetworkDetector(Detector):
         return Schedule(epochs, self.batch_size, self.learning_rate, self.weight_decay, task)
 
 
-class Reconstruction:
+class Reconstruction(Members):
     """Members that reconstruct a row; the squared error is the score."""
 
     n_members: int

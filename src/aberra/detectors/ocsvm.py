@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.optimize import minimize
 from sklearn.svm import OneClassSVM
-from sklearn.utils._param_validation import Interval, StrOptions
 
+from aberra.contract.members import Data, Members, Rows
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import TABLE_TILE, Data, Detector, Members, Rows
+from aberra.detectors.base import TABLE_TILE, Detector
 from aberra.detectors.scaling import Scaling, min_max, pixels
 from aberra.rng import RandomState
+from aberra.scikit import Interval, StrOptions
 
 logger = logging.getLogger(__name__)
 
@@ -176,7 +177,7 @@ def resolve_solver(solver: Solver, n_rows: int) -> Solver:
     return "exact" if n_rows <= EXACT_ROWS else "nystroem"
 
 
-class Expansions:
+class Expansions(Members):
     """Trained one-class machines on scaled rows."""
 
     tile_rows = TABLE_TILE
@@ -273,7 +274,7 @@ class OCSVM(OneClassKeywords, Detector):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **OneClassKeywords._one_class_constraints,
-        **Detector._scorer_constraints,
+        **Detector._parameter_constraints,
     }
 
     def __init__(

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval
 from torch import Tensor
 
+from aberra.contract.members import Members, Rows
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import Members, Rows
 from aberra.detectors.network import NetworkDetector, Reconstruction
 from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import (
@@ -28,6 +27,7 @@ from aberra.nets.conv import ConvStack, strided
 from aberra.nets.perceptron import to_reconstruct
 from aberra.nets.stacked import Frozen, MLPStack, Stack, linear_layer
 from aberra.rng import RandomState, torch_generator
+from aberra.scikit import Interval
 
 
 def rsrae_iadc(

@@ -12,17 +12,18 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn import functional as F
 
+from aberra.contract.members import Members, Rows, tiles
+from aberra.contract.scorer import all_or_nothing, checked_weights
 from aberra.data.images import PART, TrainingImages
-from aberra.detectors.base import Rows, all_or_nothing, checked_weights, tiles
 from aberra.errors import DataError, DivergenceError
 from aberra.localise.frame import Frame, FramedImages, frame_for
 from aberra.progress import keeping_trainings
 from aberra.rng import RandomState, draw_seeds, entropy_of, stream
+from aberra.scikit import Interval, StrOptions
 
 Images = NDArray[Any]  # (n, c, h, w), any number type
 Maps = NDArray[np.float32]  # (n, h, w)
@@ -59,7 +60,7 @@ def smoothed(maps: Tensor, side: int) -> Tensor:
     return F.avg_pool2d(maps, side, stride=1, padding=side // 2, count_include_pad=False)
 
 
-class Restorers(ABC):
+class Restorers(Members):
     """Trained members of a localiser: each restores what it takes for normal.
 
     `scores` makes them members of an ensemble, so IADC can train any localiser.
@@ -71,7 +72,7 @@ class Restorers(ABC):
     tile_rows = TILE
 
     @property
-    def n_members(self) -> int:
+    def n_members(self) -> int:  # type: ignore[override]
         """Number of members."""
         return len(self.nets)
 
@@ -103,8 +104,10 @@ class Restorers(ABC):
         maps = self.maps(tile)
         return maps, image_scores(maps)
 
-    def probe(self, image_shape: tuple[int, int, int]) -> None:
+    def probe(self, n_features: int, image_shape: tuple[int, int, int] | None) -> None:
         """Raise an error unless the parts fit each other and images of this shape."""
+        if image_shape is None:
+            raise ValueError("a localiser was fitted on images, but there is no image shape")
         maps = self.maps(np.zeros((1, *image_shape), np.float32))
         if maps.shape != (self.n_members, 1, *image_shape[1:]):
             raise ValueError(f"an image of shape {image_shape} gives maps of shape {maps.shape}")

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from aberra.data.images import TrainingImages
@@ -22,6 +21,7 @@ from aberra.nets.discriminator import DiscriminatorPlan, Norm
 from aberra.nets.place import Precision, find_place
 from aberra.nets.unet import Denoiser, UNetPlan
 from aberra.rng import RandomState, torch_generator
+from aberra.scikit import Interval, StrOptions
 
 Sampler = Literal["ddpm", "ddim"]
 SCORING_SEED = 20231204  # the same noise for every image: a score depends on the image alone
@@ -102,10 +102,10 @@ class Denoisers(Restorers):
                 total[member] += self._walk(net, x, start, generator)
         return (total / self.way.n_draws).cpu()
 
-    def probe(self, image_shape: tuple[int, int, int]) -> None:
+    def probe(self, n_features: int, image_shape: tuple[int, int, int] | None) -> None:
         """Raise an error unless the parts fit; one network call is enough to see."""
         quick = replace(self.way, sampling_steps=1, n_draws=1)
-        super(Denoisers, replace(self, way=quick)).probe(image_shape)
+        super(Denoisers, replace(self, way=quick)).probe(n_features, image_shape)
 
     def _walk(self, net: Denoiser, x0: Tensor, eps: Tensor, generator: torch.Generator) -> Tensor:
         """Noise the images to the start step and walk back."""

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Adam, RMSprop
@@ -31,6 +30,7 @@ from aberra.localise.reconstruction import Rebuilders
 from aberra.nets.building import seeded
 from aberra.nets.place import Place, Precision
 from aberra.rng import RandomState, draw_seeds
+from aberra.scikit import Interval
 
 GAN_BETAS = (0.0, 0.9)
 

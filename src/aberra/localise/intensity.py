@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
-from sklearn.utils._param_validation import StrOptions
 from torch import Tensor, nn
 
 from aberra.data.images import TrainingImages, parts
 from aberra.localise.base import Error, Localiser, MapStyle, Restorers
 from aberra.localise.frame import Frame
 from aberra.rng import RandomState
+from aberra.scikit import StrOptions
 
 Side = Literal["dark", "bright", "both"]
 Reference = Literal["pixel", "overall"]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -24,6 +23,7 @@ from aberra.nets.checkpoint import Checkpoint, fingerprint
 from aberra.nets.place import Place, Precision, find_place
 from aberra.progress import time_is_up
 from aberra.rng import batch_rows, draw_seeds, torch_generator
+from aberra.scikit import Interval, StrOptions
 
 
 @dataclass(frozen=True)

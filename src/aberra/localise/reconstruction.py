@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sklearn.utils._param_validation import Interval
 from torch import Tensor, nn
 from torch.optim import Adam
 
@@ -26,6 +25,7 @@ from aberra.localise.network import Batch, NetworkLocaliser, Pace, Training, per
 from aberra.nets.building import seeded
 from aberra.nets.place import Place, Precision
 from aberra.rng import RandomState, draw_seeds
+from aberra.scikit import Interval
 
 LEAK = 0.3  # Keras' default, which the original uses
 GROUPS = 8

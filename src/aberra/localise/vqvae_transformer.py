@@ -19,7 +19,6 @@ from typing import Any, Literal
 
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.optim import Adam
@@ -32,6 +31,7 @@ from aberra.localise.reconstruction import reconstruction_loss
 from aberra.nets.building import seeded
 from aberra.nets.place import Place, Precision
 from aberra.rng import RandomState, draw_seeds, torch_generator
+from aberra.scikit import Interval, StrOptions
 
 Emphasis = Literal["likelihood", "replaced", "none"]
 SCORING_SEED = 20220504  # the same draws for every image: a score depends on the image alone

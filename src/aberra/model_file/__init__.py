@@ -20,10 +20,8 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 import aberra
-from aberra.detectors.foreign import ForeignMembers
 from aberra.errors import ModelFileError
 from aberra.files import write_atomically
-from aberra.localise.base import Restorers
 from aberra.model_file import container
 from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
 from aberra.model_file.kinds import Kind, Reader, Writer, damaged
@@ -201,7 +199,9 @@ def _put_together(manifest: dict[str, Any], arrays: container.Arrays) -> Any:
     vars(model).update(decode_fields(_learnt(model, node), node, file, "learnt"))
     if file.arrays:
         damaged("arrays", f"unknown entries {sorted(file.arrays)}")
-    _check_fit(model)
+    model.members_.probe(
+        int(np.prod(model.image_shape_ or model.n_features_in_)), model.image_shape_
+    )
     return model
 
 
@@ -209,24 +209,6 @@ def _learnt(model: Any, held: Mapping[str, Any]) -> dict[str, Kind]:
     """Return the kinds of all that this model has learnt."""
     optional = {name: kind for name, kind in OPTIONAL.items() if name in held}
     return {**LEARNT[type(model)], **optional}
-
-
-def _check_fit(model: Any) -> None:
-    """Score one row of zeros with all members of our own: sizes that disagree show here.
-
-    Foreign members are left alone, because zeros may be no valid row for them.
-    """
-    for members in getattr(model.members_, "parts", [model.members_]):
-        if isinstance(members, ForeignMembers):
-            continue
-        if isinstance(members, Restorers):
-            members.probe(model.image_shape_)
-            continue
-        row = np.zeros((1, model.n_features_in_))
-        with np.errstate(all="ignore"):
-            shape = members.scores(row).shape
-        if shape != (members.n_members, 1):
-            damaged("learnt.members_", f"one row gives scores of shape {shape}")
 
 
 def _versions() -> dict[str, str]:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.contract.members import tiles
 from aberra.data.registry import load_table
-from aberra.detectors.base import tiles
 from aberra.detectors.deep_svdd import Spheres
 from aberra.detectors.network import tile_to_tensor
 from aberra.reproduce.detectors import detector_of, settings_of

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.detectors.base import Data, Members, member_scores, training_scores
+from aberra.contract.members import Data, Members, member_scores, training_scores
 from aberra.progress import advance
 from aberra.rng import draw_seeds, entropy_of, single_thread, stream
 from aberra.robust.history import History, round_from

@@ -6,8 +6,8 @@ from typing import Any, Self
 
 from numpy.typing import ArrayLike
 
+from aberra.contract.scorer import all_or_nothing, checked_weights
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import all_or_nothing, checked_weights
 from aberra.rng import RandomState, entropy_of
 from aberra.robust.history import Round
 from aberra.robust.iadc import Ensemble

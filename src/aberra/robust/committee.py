@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.detectors.base import Data, Members, hidden_scores
+from aberra.contract.members import Data, Members
 
 
-class Committee:
+class Committee(Members):
     """The members of several stacks, side by side."""
 
-    parts: list[Any]  # Members; those of localisers have maps and restorations too
+    parts: list[Members]
 
     def __init__(self, parts: Sequence[Members]) -> None:
         self.parts = list(parts)
         self.n_members = sum(part.n_members for part in self.parts)
         sizes = [part.tile_rows for part in self.parts]
-        self.in_threads = all(getattr(part, "in_threads", False) for part in self.parts)
+        self.in_threads = all(part.in_threads for part in self.parts)
         self.tile_rows = None if None in sizes else min(size for size in sizes if size is not None)
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
@@ -29,8 +28,7 @@ class Committee:
 
     def take_training_scores(self) -> NDArray[np.float64] | None:
         """Return the scores of the rows just trained on, (m, n), if all members kept them."""
-        takes = [getattr(part, "take_training_scores", None) for part in self.parts]
-        parts = [None if take is None else take() for take in takes]
+        parts = [part.take_training_scores() for part in self.parts]
         known = [part for part in parts if part is not None]
         return np.concatenate(known) if len(known) == len(parts) else None
 
@@ -38,7 +36,7 @@ class Committee:
         self, rows: Data, reference: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
         """Return the scores (m, n, d) with each cell in turn at its reference, if all can."""
-        parts = [hidden_scores(part, rows, reference) for part in self.parts]
+        parts = [part.hidden_scores(rows, reference) for part in self.parts]
         known = [part for part in parts if part is not None]
         return np.concatenate(known) if len(known) == len(parts) else None
 
@@ -54,3 +52,8 @@ class Committee:
     def restored(self, tile: Data) -> NDArray[np.float32]:
         """Return the restorations of all members, (m, n, c, h, w), where they are localisers."""
         return np.concatenate([part.restored(tile) for part in self.parts])
+
+    def probe(self, n_features: int, image_shape: tuple[int, int, int] | None) -> None:
+        """Try out every part."""
+        for part in self.parts:
+            part.probe(n_features, image_shape)

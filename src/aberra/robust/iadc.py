@@ -12,20 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from aberra.contract.members import Data, Members, tiles, training_scores
+from aberra.contract.rows import RowScorer
+from aberra.contract.scorer import all_or_nothing, checked_weights
 from aberra.data.tables import Encode, Missing
-from aberra.detectors.base import (
-    Data,
-    Members,
-    Scorer,
-    all_or_nothing,
-    checked_weights,
-    tiles,
-    training_scores,
-)
 from aberra.detectors.foreign import Trainer, as_trainer
 from aberra.detectors.multiview import MultiView
 from aberra.engine import run_members
@@ -35,6 +28,7 @@ from aberra.rng import RandomState, draw_seeds, entropy_of, single_thread, strea
 from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round, round_from
 from aberra.robust.resampling import Resample, resampled_rows
+from aberra.scikit import HasMethods, Interval, StrOptions
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +41,7 @@ def _localises(ensemble: Ensemble) -> bool:
     return hasattr(ensemble.detector, "anomaly_map")
 
 
-class Ensemble(Scorer):
+class Ensemble(RowScorer):
     """What ADC and IADC share: one round of resampled members."""
 
     detector: Any
@@ -61,7 +55,7 @@ class Ensemble(Scorer):
         "n_members": [Interval(Integral, 1, None, closed="left")],
         "resample": ["boolean", StrOptions({"subsample"})],
         "engine": [str, None],
-        **Scorer._scorer_constraints,
+        **RowScorer._parameter_constraints,
     }
 
     def _trainer(self) -> Trainer:

@@ -1,0 +1,1 @@
+"""What everything that scores has in common: detectors, ensembles and localisers."""

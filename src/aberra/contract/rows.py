@@ -1,0 +1,196 @@
+"""Models of rows: how a table or images become numbers, and what follows from the scores."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Real
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from aberra import thresholds
+from aberra.contract.explaining import column_shares, quartiles
+from aberra.contract.members import Data, Scores, member_scores
+from aberra.contract.scorer import Scorer
+from aberra.data.tables import (
+    Encode,
+    Missing,
+    TableReader,
+    as_frame,
+    check_numbers,
+    needs_reader,
+)
+from aberra.declare import Shape, estimator, learnt, parameter
+from aberra.errors import CollapseWarning, DataError, DivergenceError
+from aberra.rng import single_thread
+from aberra.scikit import Interval, StrOptions
+
+
+@estimator
+class RowScorer(Scorer):
+    """A model of rows: a detector, or an ensemble; images are rows of pixels to it."""
+
+    threshold: float | str = parameter(
+        StrOptions({"auto", *thresholds.RULES}),
+        Interval(Real, 0, 1, closed="neither"),
+        default="auto",
+        doc="""The rule that places `threshold_` on the training scores without labels; a number
+        is the share of training rows to flag.""",
+    )
+    missing: Missing = parameter(
+        StrOptions({"error", "impute"}),
+        default="error",
+        doc="""What to do with gaps in a table: "error" says where they are, "impute" fills them
+        with the column's median.""",
+    )
+    encode: Encode = parameter(
+        StrOptions({"error", "auto"}),
+        default="error",
+        doc="""What to do with columns of text: "error" refuses them, "auto" replaces every value
+        by how rare it is.""",
+    )
+
+    n_features_in_: int = learnt("Number of columns (pixels times channels for images).")
+    feature_names_in_: NDArray[np.object_] = learnt(
+        "Names of the columns, where the training data had names.", optional=True
+    )
+    references_: Annotated[NDArray[np.float64], Shape(3, "D")] = learnt()  # quartiles of the rows
+    reader_: TableReader | None = learnt()
+
+    def anomaly_score(self, X: ArrayLike) -> Scores:
+        """Return one score per row; the higher, the odder.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features) or (n, channels, height, width)
+            Rows to score, in the units the model was fitted on.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,)
+            A row's score does not depend on the other rows.
+        """
+        check_is_fitted(self, "members_")
+        return self._mean_score(self._validate(X, reset=False))
+
+    def _mean_score(self, data: Data) -> Scores:
+        with single_thread():
+            return member_scores(self.members_, data).mean(axis=0)
+
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns, if the model was fitted on a table with names."""
+        held = vars(self).get("feature_names_in_")
+        return None if held is None else [str(name) for name in held]
+
+    def column_kinds(self) -> list[str] | None:
+        """Return what each column holds ("number", "text", "time"), if anything but numbers."""
+        return None if self.reader_ is None else list(self.reader_.kinds)
+
+    def explain(self, X: ArrayLike) -> Any:
+        """Return how much each column has to do with a row's score.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Rows to explain. Every row is scored three times per column, so give the rows in
+            question rather than all.
+
+        Returns
+        -------
+        shares : ndarray or DataFrame of shape (n, n_features)
+            Every row is non-negative and sums to 1. A data frame, with the names of the columns,
+            where the model was fitted on one.
+        """
+        check_is_fitted(self, "members_")
+        data = self._validate(X, reset=False)
+        with single_thread():
+            shares = column_shares(self.members_, data, self.references_)
+        names = self.column_names()
+        if names is None:
+            return shares
+        import pandas as pd
+
+        index = X.index if isinstance(X, pd.DataFrame) else None
+        return pd.DataFrame(shares, columns=names, index=index)
+
+    def _validate(self, X: ArrayLike, reset: bool) -> Data:
+        """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
+        image = self._image_shape(X, reset)
+        fewest = 2 if reset else 1
+        rows: ArrayLike = X
+        if image is not None:
+            self._refuse_columns(reset)
+            rows = np.reshape(np.asarray(X), (np.shape(X)[0], int(np.prod(image))))
+        elif self._reads(X, reset):
+            if not hasattr(X, "columns"):
+                check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            rows = self._read(X, reset)
+        checks = {"dtype": "numeric", "ensure_min_samples": fewest, "ensure_all_finite": False}
+        if rows is X or image is not None:
+            data = np.asarray(validate_data(self, rows, reset=reset, **checks))
+        else:
+            data = np.asarray(check_array(rows, estimator=self, input_name="X", **checks))
+        check_numbers(data, self.column_names())
+        return data
+
+    def _image_shape(self, X: ArrayLike, reset: bool) -> tuple[int, int, int] | None:
+        shape = tuple(getattr(X, "shape", ()))
+        image = (shape[1], shape[2], shape[3]) if len(shape) == 4 else None
+        if reset:
+            self.image_shape_ = image
+        elif image != self.image_shape_:
+            fitted = "a table" if self.image_shape_ is None else f"images {self.image_shape_}"
+            raise DataError(
+                f"This model was fitted on {fitted} (channels, height, width for images), but "
+                f"got data of shape {shape}."
+            )
+        return image
+
+    def _refuse_columns(self, reset: bool) -> None:
+        """Refuse what is said about columns where there are none."""
+        if reset:
+            self.reader_ = None
+        if (self.missing, self.encode) != ("error", "error"):
+            raise ValueError("`missing` and `encode` are for tables: leave both at 'error'.")
+
+    def _reads(self, X: ArrayLike, reset: bool) -> bool:
+        if reset:
+            self.reader_ = None
+            return needs_reader(X, self.missing, self.encode)
+        return self.reader_ is not None
+
+    def _read(self, X: ArrayLike, reset: bool) -> NDArray[np.float64]:
+        table = as_frame(X, infer=reset)
+        if reset:
+            self.reader_ = TableReader(self.missing, self.encode)
+            self.reader_.fit(table)
+        assert self.reader_ is not None
+        return self.reader_.transform(table)
+
+    def _conclude(self, scores: Scores, data: Data) -> None:
+        """Learn what follows from the training rows' scores."""
+        if not np.isfinite(scores).all():
+            raise DivergenceError(
+                f"Training of {type(self).__name__} diverged: some scores are not finite. Lower "
+                "the learning rate, or look for columns of extreme scale."
+            )
+        self._warn_if_constant(scores, data)
+        self.threshold_, self.threshold_rule_ = thresholds.threshold(scores, self.threshold)
+        self.contamination_ = float(np.mean(scores > self.threshold_))
+        self.references_ = quartiles(data)
+
+    def _warn_if_constant(self, scores: Scores, data: Data) -> None:
+        """Warn when all scores are one although the rows are not."""
+        if np.ptp(scores) > 1e-12 * max(1.0, float(np.abs(scores).max())):
+            return
+        if len(data) > 1 and bool((data != data[:1]).any()):
+            warnings.warn(
+                f"{type(self).__name__} gives all {len(scores)} training rows the same score, "
+                "which separates nothing. A network has then collapsed to a constant map: train "
+                "for fewer epochs, with a lower learning rate, or with less weight decay.",
+                CollapseWarning,
+                stacklevel=5,  # this, _conclude, fit, the guard around it
+            )

@@ -1,0 +1,156 @@
+"""The contract of everything that scores: scikit-learn's, plus one score that is high where odd.
+
+Detectors, ensembles and localisers all answer to `Scorer`. Two thresholds are kept apart by name:
+`threshold_` belongs to the score of a whole sample (a row, an image), `map_threshold_` to the
+height of a localiser's map at one pixel.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.utils.metaestimators import available_if
+
+from aberra.contract.members import Data, Members, Scores
+from aberra.declare import estimator, learnt, parameter
+from aberra.rng import RandomState
+from aberra.scikit import check_sample_weight
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def all_or_nothing(fit: Fit) -> Fit:
+    """Let a `fit` that fails leave the estimator as it was: fitted before, or not at all."""
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return cast(Fit, guarded)
+
+
+def _localises(model: Scorer) -> bool:
+    return model.localises
+
+
+@estimator
+class Scorer(OutlierMixin, BaseEstimator, ABC):
+    """What a fitted detector, ensemble or localiser answers; subclasses learn `members_`."""
+
+    random_state: RandomState = parameter(
+        "random_state",
+        default=None,
+        doc="""Seeds everything that is drawn. With a seed, the same data give the same bytes, and
+        the global random generators are left alone.""",
+    )
+
+    members_: Members = learnt()
+    image_shape_: tuple[int, int, int] | None = learnt(
+        "Channels, height and width of the training images; None for tables."
+    )
+    threshold_: float = learnt("The score above which a sample is flagged, placed without labels.")
+    threshold_rule_: str = learnt("Name of the rule that placed `threshold_`.")
+    contamination_: float = learnt(
+        "Estimated share of the training samples that do not belong: those above `threshold_`."
+    )
+
+    @property
+    def localises(self) -> bool:
+        """Whether the model shows where in an image the anomaly is."""
+        return False
+
+    @abstractmethod
+    def anomaly_score(self, X: ArrayLike) -> Scores:
+        """Return one score per sample; the higher, the odder."""
+
+    @property
+    def offset_(self) -> float:
+        """Minus `threshold_`: scikit-learn's name for it, in the sign of `score_samples`."""
+        return -self.threshold_
+
+    def score_samples(self, X: ArrayLike) -> Scores:
+        """Return minus `anomaly_score`, scikit-learn's sign (high = normal)."""
+        return -self.anomaly_score(X)
+
+    def decision_function(self, X: ArrayLike) -> Scores:
+        """Return `threshold_` minus `anomaly_score`: negative where `predict` says -1."""
+        scores = self.anomaly_score(X)
+        return self.threshold_ - scores
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """Return -1 for anomalies and 1 for normal samples."""
+        return np.where(self.decision_function(X) < 0, -1, 1)
+
+    # What localisers and ensembles of them can do besides
+
+    @available_if(_localises)
+    def anomaly_map(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.float32]:
+        """Return how odd each pixel is, (n, height, width); outside `mask` the map is 0."""
+        return self._maps(X, mask)
+
+    @available_if(_localises)
+    def reconstruct(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Return each image as the model would have it: (n, channels, height, width)."""
+        return self._restored(X)
+
+    @available_if(_localises)
+    def segment(self, X: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.bool_]:
+        """Return the pixels whose map exceeds `map_threshold_`, (n, height, width)."""
+        return self._segmented(X, mask)
+
+    def maps_and_scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], Scores]:
+        """Return `anomaly_map` and `anomaly_score` for the price of one; for localisers."""
+        raise NotImplementedError(f"{type(self).__name__} draws no maps")
+
+    def _maps(self, X: ArrayLike, mask: ArrayLike | None) -> NDArray[np.float32]:
+        raise NotImplementedError
+
+    def _restored(self, X: ArrayLike) -> NDArray[np.float32]:
+        raise NotImplementedError
+
+    def _segmented(self, X: ArrayLike, mask: ArrayLike | None) -> NDArray[np.bool_]:
+        raise NotImplementedError
+
+    # What is known about the training
+
+    def training_scores(self) -> Scores | None:
+        """Return the scores of the training samples in their order, where the model keeps them."""
+        return None
+
+    def training_trust(self) -> Scores | None:
+        """Return the trust in each training sample, where training learnt any."""
+        return None
+
+    def training_rounds(self) -> Sequence[Any] | None:
+        """Return the `History` of the rounds, where training had rounds."""
+        return None
+
+    def column_names(self) -> list[str] | None:
+        """Return the names of the columns, if the model was fitted on a table with names."""
+        return None
+
+    def column_kinds(self) -> list[str] | None:
+        """Return what each column holds ("number", "text", "time"), if anything but numbers."""
+        return None
+
+
+def checked_weights(sample_weight: ArrayLike | None, data: Data) -> NDArray[np.float64]:
+    """Return one non-negative weight per row, the positive ones 1 on average.
+
+    Only their ratios mean something; weights that add up to 1 would all but stop a network.
+    """
+    w = check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+    w = w / w.max()  # first: the sum of large weights may overflow
+    return w / w[w > 0].mean()
