@@ -139,7 +139,7 @@ _METHODS = [
         "and what differs is odd.",
         shell="ddpm",
         takes="images",
-        paper="DDPM",
+        paper="DDPM (Pinaya et al.)",
         localises=True,
     ),
     Method(
@@ -159,7 +159,7 @@ _METHODS = [
         "is odd.",
         shell="spatial-ae",
         takes="images",
-        paper="AE",
+        paper="AE (Spatial)",
         localises=True,
     ),
     Method(
@@ -169,7 +169,7 @@ _METHODS = [
         "is odd.",
         shell="dense-vae",
         takes="images",
-        paper="VAE",
+        paper="VAE (Dense)",
         localises=True,
     ),
     Method(
