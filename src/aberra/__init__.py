@@ -1,79 +1,29 @@
-"""Aberra finds what does not belong, and learns from data that is already dirty."""
+"""Aberra finds what does not belong, and learns from data that is already dirty.
+
+Everything public can be imported from here: the methods in the register (`aberra.methods`), `save`
+and `load`. Heavy libraries are loaded when a name is first used. Type checkers read `__init__.pyi`,
+which `python docs/names.py` writes from the same register.
+"""
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from aberra.detectors.autoencoder import AutoEncoder
-    from aberra.detectors.dagpr import DAGPR
-    from aberra.detectors.deep_svdd import DeepSVDD
-    from aberra.detectors.hybrid import HybridOCSVM
-    from aberra.detectors.multiview import MultiView
-    from aberra.detectors.ocsvm import OCSVM
-    from aberra.detectors.rsrae import RSRAE
-    from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM
-    from aberra.localise.fanogan import FAnoGAN
-    from aberra.localise.intensity import IntensityThreshold
-    from aberra.localise.reconstruction import DenseVAE, SpatialAE
-    from aberra.localise.vqvae_transformer import VQTransformer
-    from aberra.model_file import load, save
-    from aberra.robust.adc import ADC
-    from aberra.robust.iadc import IADC
+from aberra.methods import methods
 
 __version__ = "0.1.0"
 
-# Heavy parts (torch, scikit-learn) load when a name is first used.
-_HOMES = {
-    "ADC": "aberra.robust.adc",
-    "ADDM": "aberra.localise.diffusion",
-    "DAGPR": "aberra.detectors.dagpr",
-    "DDPM": "aberra.localise.diffusion",
-    "IADC": "aberra.robust.iadc",
-    "OCSVM": "aberra.detectors.ocsvm",
-    "RSRAE": "aberra.detectors.rsrae",
-    "AnoDDPM": "aberra.localise.diffusion",
-    "AutoEncoder": "aberra.detectors.autoencoder",
-    "DeepSVDD": "aberra.detectors.deep_svdd",
-    "HybridOCSVM": "aberra.detectors.hybrid",
-    "MultiView": "aberra.detectors.multiview",
-    "DenseVAE": "aberra.localise.reconstruction",
-    "FAnoGAN": "aberra.localise.fanogan",
-    "IntensityThreshold": "aberra.localise.intensity",
-    "SpatialAE": "aberra.localise.reconstruction",
-    "VQTransformer": "aberra.localise.vqvae_transformer",
-    "load": "aberra.model_file",
-    "save": "aberra.model_file",
-}
+FUNCTIONS = {"load": "aberra.model_file", "save": "aberra.model_file"}
 
-__all__ = [
-    "ADC",
-    "ADDM",
-    "DAGPR",
-    "DDPM",
-    "IADC",
-    "OCSVM",
-    "RSRAE",
-    "AnoDDPM",
-    "AutoEncoder",
-    "DeepSVDD",
-    "DenseVAE",
-    "FAnoGAN",
-    "HybridOCSVM",
-    "IntensityThreshold",
-    "MultiView",
-    "SpatialAE",
-    "VQTransformer",
-    "load",
-    "save",
-]
+__all__ = sorted([method.name for method in methods()] + list(FUNCTIONS))
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    homes = {method.name: method.module for method in methods()} | FUNCTIONS
+    if name not in homes:
         raise AttributeError(f"module 'aberra' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(homes[name]), name)
 
 
 def __dir__() -> list[str]:

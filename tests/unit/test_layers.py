@@ -91,12 +91,21 @@ def test_every_public_name_resolves_and_is_documented():
         _ = aberra.nonsense
 
 
-@pytest.fixture(scope="module")
-def equations():
-    spec = importlib.util.spec_from_file_location("equations", ROOT / "docs" / "equations.py")
+def script(name):
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def test_stub_of_the_package_is_up_to_date():
+    names = script("names")
+    assert names.STUB.read_text() == names.stub(), "run python docs/names.py"
+
+
+@pytest.fixture(scope="module")
+def equations():
+    return script("equations")
 
 
 def test_equations_file_is_up_to_date(equations):
