@@ -57,6 +57,13 @@ class AnyShape(Shape):
     """The type of an array whose shape is left open."""
 
 
+class Size:
+    """A number that is also the size of a named dimension: `Annotated[int, Size("D")]`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
 def parameter(*allowed: Any, default: Any, doc: str, kind: str = "", kw_only: bool = True) -> Any:
     """Declare a constructor parameter.
 
@@ -180,7 +187,7 @@ def _default(f: Field[Any]) -> str:
 
 
 def _type_name(f: Field[Any]) -> str:
-    words = str(f.type).removeprefix("Annotated[").split(", Shape")[0].replace(" | ", " or ")
+    words = str(f.type).removeprefix("Annotated[").split(", S")[0].replace(" | ", " or ")
     return re.sub(r"NDArray\[[^]]*\]", "ndarray", words)
 
 

@@ -22,7 +22,7 @@ from aberra.data.tables import (
     check_numbers,
     needs_reader,
 )
-from aberra.declare import Shape, estimator, learnt, parameter
+from aberra.declare import Shape, Size, estimator, learnt, parameter
 from aberra.errors import CollapseWarning, DataError, DivergenceError
 from aberra.rng import single_thread
 from aberra.scikit import Interval, StrOptions
@@ -52,7 +52,9 @@ class RowScorer(Scorer):
         by how rare it is.""",
     )
 
-    n_features_in_: int = learnt("Number of columns (pixels times channels for images).")
+    n_features_in_: Annotated[int, Size("D")] = learnt(
+        "Number of columns (pixels times channels for images)."
+    )
     feature_names_in_: NDArray[np.object_] = learnt(
         "Names of the columns, where the training data had names.", optional=True
     )

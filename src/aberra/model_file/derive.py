@@ -1,0 +1,121 @@
+"""From the types of a trained part to the way it is written and read.
+
+What a part consists of is said once, by the typed fields of its dataclass; what an estimator has
+learnt, by its `learnt` attributes. This module turns those types into kinds (kinds.py). Nothing
+here knows a method by name: the classes that a file may name are those that the types of registered
+methods lead to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from aberra.contract.members import Members
+from aberra.declare import AnyShape, Shape, Size, learnt_by
+from aberra.methods import methods
+from aberra.model_file.composite import NamedBy, Networks, OneOf, Part
+from aberra.model_file.foreign import Foreign
+from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, Scalar
+
+SCALARS = (int, float, str, bool)
+
+
+Kinds = dict[str, Kind]
+
+
+def learnt_kinds(cls: type) -> tuple[Kinds, Kinds]:
+    """Return the kinds of what an estimator class learns: always, and for some data only."""
+    hints = get_type_hints(cls, include_extras=True)
+    always: Kinds = {}
+    sometimes: Kinds = {}
+    for one in learnt_by(cls):
+        place = sometimes if one.metadata["optional"] else always
+        place[one.name] = kind_of(hints[one.name])
+    return always, sometimes
+
+
+def kind_of(hint: Any) -> Kind:
+    """Return the kind of a type."""
+    if get_origin(hint) is not None:
+        return _generic(get_origin(hint), get_args(hint))
+    if hint in SCALARS:
+        return Scalar(hint)
+    if hint is Any:
+        return Foreign()
+    if hint is Members:
+        return OneOf(*(part_of(cls) for cls in member_classes()))
+    return _class(hint)
+
+
+def _generic(origin: Any, of: tuple[Any, ...]) -> Kind:
+    if origin is Annotated:
+        return _annotated(*of)
+    if origin is Literal:
+        return Scalar(str)
+    if origin in (Union, UnionType):
+        return _union(of)
+    return _collection(origin, of)
+
+
+def part_of(cls: type) -> Part:
+    """Return the part of a dataclass: all fields that its constructor takes."""
+    if not dataclasses.is_dataclass(cls):
+        raise TypeError(f"{cls.__name__} is no dataclass, so a model file cannot keep it.")
+    hints = get_type_hints(cls, include_extras=True)
+    fields = [f.name for f in dataclasses.fields(cls) if f.init]
+    return Part(cls, {name: kind_of(hints[name]) for name in fields})
+
+
+def member_classes() -> list[type]:
+    """Return the classes of trained members that registered methods have, ensembles aside."""
+    from aberra.detectors.foreign import ForeignMembers
+
+    found: dict[str, type] = {"ForeignMembers": ForeignMembers}
+    for method in methods():
+        if method.takes != "anything":
+            cls = get_type_hints(method.load())["members_"]
+            found[cls.__name__] = cls
+    return list(found.values())
+
+
+def _annotated(hint: Any, mark: Any) -> Kind:
+    if isinstance(mark, Size):
+        return Count(mark.name)
+    if not isinstance(mark, Shape):
+        raise TypeError(f"A model file does not know what {mark!r} means.")
+    dims = None if isinstance(mark, AnyShape) else mark.dims
+    return Array(dims, mark.dtype, tensor=isinstance(hint, type) and hint.__name__ == "Tensor")
+
+
+def _union(options: tuple[Any, ...]) -> Kind:
+    some = [option for option in options if option is not NoneType]
+    if len(some) < len(options):
+        return Maybe(kind_of(some[0]) if len(some) == 1 else _union(tuple(some)))
+    return OneOf(*(part_of(option) for option in some))
+
+
+def _collection(origin: Any, of: tuple[Any, ...]) -> Kind:
+    if origin is dict:
+        return NamedBy(kind_of(of[1]), of[0])
+    if origin is np.ndarray:  # without a shape: only names are kept this way
+        return As(_names, ListOf(Scalar(str)))
+    if origin is list:
+        return ListOf(kind_of(of[0]))
+    length = None if of[-1] is Ellipsis else len(of)
+    return As(tuple, ListOf(kind_of(of[0])), length)
+
+
+def _class(cls: type) -> Kind:
+    """Return the kind of a dataclass, or of a network that is made from a plan."""
+    plan = get_type_hints(cls).get("plan")
+    if plan is not None and not dataclasses.is_dataclass(cls):
+        return Networks((cls, part_of(plan)))
+    return part_of(cls)
+
+
+def _names(items: list[str]) -> Any:
+    return np.array(items, dtype=object)
