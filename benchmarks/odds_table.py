@@ -1,6 +1,6 @@
-"""The ODDS table of the README: ours with deviation over seeds, the paper's beside it.
+"""The ODDS table of results/README.md: ours with deviation over seeds, the paper's beside it.
 
-    python -m benchmarks.odds_table [--table TABLE.csv] [--write README.md results/README.md]
+    python -m benchmarks.odds_table [--table TABLE.csv] [--write results/README.md]
 
 `aberra reproduce` makes TABLE.csv. With --write, the table in these files is replaced.
 """

@@ -13,11 +13,17 @@ import aberra
 ROOT = Path(__file__).parents[2]
 
 
+def example(heading):
+    """Return the Python code below a heading of the README."""
+    text = (ROOT / "README.md").read_text()
+    section = re.split(r"^#+ ", text.split(f"# {heading}\n", maxsplit=1)[1], flags=re.M)[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.S)
+    return code
+
+
 @pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
-def test_quick_start_runs_and_is_short(capsys):
-    (code,) = re.findall(
-        r"## Quick start\n\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S
-    )
+def test_first_result_runs_and_is_short(capsys):
+    code = example("A first result")
     assert len(code.strip().splitlines()) <= 15
     names = {}
     exec(compile(code, "README.md", "exec"), names)
@@ -28,12 +34,25 @@ def test_quick_start_runs_and_is_short(capsys):
 @pytest.mark.slow
 def test_image_example_runs():
     pytest.importorskip("monai")
-    (code,) = re.findall(
-        r"## Where in an image\n\n```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S
-    )
     names = {}
-    exec(compile(code, "README.md", "exec"), names)
-    assert names["model"].threshold_ > 0
+    exec(compile(example("Images"), "README.md", "exec"), names)
+    assert names["flagged"].shape == (4, 8, 8)
+    assert names["model"].map_threshold_ > 0
+
+
+@pytest.mark.parametrize("path", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_links_lead_somewhere(path):
+    text = (ROOT / path).read_text()
+    headings = {
+        re.sub(r"[^\w -]", "", line.lstrip("# ").lower()).replace(" ", "-")
+        for line in text.splitlines()
+        if line.startswith("#")
+    }
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        if target.startswith("#"):
+            assert target[1:] in headings, target
+        else:
+            assert (ROOT / target).exists(), target
 
 
 MODULES = [m.name for m in pkgutil.walk_packages(aberra.__path__, "aberra.")]
