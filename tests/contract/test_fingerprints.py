@@ -1,0 +1,45 @@
+"""Scores of every estimator and command are what they were: see `fingerprints.py`.
+
+The committed numbers were made with the versions of constraints.txt. After a change that is meant
+to change them: `python tests/contract/fingerprints.py --write`, and look at the difference.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from fingerprints import CASES, FILE, kept, versions
+
+HELD = json.loads(FILE.read_text())
+
+
+def marks(name):
+    return [pytest.mark.slow] if CASES[name].slow else []
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=marks(name)) for name in CASES])
+def test_same_numbers(name):
+    case, expected = CASES[name], HELD["cases"][name]
+    pytest.importorskip(case.needs)
+    found = kept(case, case.run())
+    assert found.keys() == expected.keys()
+    for key, values in found.items():
+        assert len(values) == len(expected[key]), key
+        if any(isinstance(value, str) for value in values):
+            assert values == expected[key], key
+            continue
+        # A value near zero is measured by the largest of its kind.
+        scale = max((abs(value) for value in expected[key]), default=0.0)
+        np.testing.assert_allclose(
+            values, expected[key], case.rtol, case.rtol * scale,
+            err_msg=f"{key}: made with {HELD['versions']}, now {versions()}",
+        )  # fmt: skip
+
+
+def test_every_public_estimator_has_a_fingerprint():
+    import aberra
+
+    for name in set(aberra.__all__) - {"load", "save"}:
+        assert any(name in case for case in HELD["cases"]), name
+    assert HELD["cases"].keys() == CASES.keys()
