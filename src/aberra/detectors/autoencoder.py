@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,9 +13,8 @@ from torch import Tensor
 from aberra.contract.members import Rows
 from aberra.declare import estimator, learnt
 from aberra.detectors.network import Reconstruction, ReconstructionDetector
-from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import Lessons, Prepared, as_tensors, train_autoencoder
-from aberra.nets.stacked import Frozen
+from aberra.nets.networks import Frozen
 from aberra.rng import torch_generator
 
 
@@ -58,14 +58,15 @@ class AutoEncoder(ReconstructionDetector):
         return Reconstructors(prepared.scaling, encoder.freeze(), decoder.freeze())
 
 
+@dataclass(eq=False)
 class Reconstructors(Reconstruction):
     """Trained autoencoders."""
 
-    def __init__(self, scaling: Scaling, encoder: Frozen, decoder: Frozen) -> None:
-        super().__init__(scaling)
-        self.encoder = encoder
-        self.decoder = decoder
-        self.n_members = len(next(iter(encoder.arrays().values())))
+    decoder: Frozen
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_members(self.decoder.n_members)
 
     def _reconstruct(self, x: Tensor) -> Tensor:
         return torch.sigmoid(self.decoder(self.encoder(x)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -15,15 +16,14 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor
 
-from aberra.contract.members import Data, Members, Rows
-from aberra.declare import changed, estimator, learnt, parameter
+from aberra.contract.members import Data, Rows
+from aberra.declare import Shape, changed, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import CodeDetector, tile_rows, tile_to_tensor
+from aberra.detectors.network import CodeDetector, NetworkMembers
 from aberra.detectors.ocsvm import gaussian_kernel
-from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import Prepared, squared_error, unit_sphere
 from aberra.nets.conv import ConvStack, strided
-from aberra.nets.stacked import Frozen, Stack
+from aberra.nets.networks import Frozen, Stack
 from aberra.rng import torch_generator
 from aberra.scikit import Interval
 
@@ -50,8 +50,8 @@ def gp_kernel(a: Array, b: Array) -> Array:
 class Regression:
     """A Gaussian process' predictive mean: a kernel expansion over some codes."""
 
-    vectors: Array  # (s, k)
-    coefficients: Array  # (s,)
+    vectors: Annotated[Array, Shape("s", "k")]
+    coefficients: Annotated[Array, Shape("s")]
 
     def mean(self, z: Array) -> Array:
         """Return the predictive mean, which is the anomaly score."""
@@ -231,20 +231,14 @@ def codes_and_errors(encoder: Frozen, decoder: Frozen, data: Tensor) -> tuple[Ar
     return np.ascontiguousarray(stacked.numpy()), torch.cat(errors, dim=1).numpy()
 
 
-class Regressions(Members):
+@dataclass(eq=False)
+class Regressions(NetworkMembers):
     """Trained DAGPR members: an encoder and a regression each."""
 
-    def __init__(
-        self, scaling: Scaling, encoder: Frozen, regressions: Sequence[Regression]
-    ) -> None:
-        self.scaling = scaling
-        self.encoder = encoder
-        self.regressions = list(regressions)
-        self.n_members = len(self.regressions)
-        self.tile_rows = tile_rows(scaling)
+    regressions: list[Regression]
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) predictive means."""
-        codes = unit_sphere(self.encoder(tile_to_tensor(tile, self.scaling))).transpose(1, 2)
+        codes = unit_sphere(self.codes(tile)).transpose(1, 2)
         pairs = zip(self.regressions, codes.numpy(), strict=True)
         return np.stack([regression.mean(np.ascontiguousarray(z)) for regression, z in pairs])

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral
+from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aberra.contract.members import Data, Members, Rows, row_counts
-from aberra.declare import estimator, learnt, parameter
+from aberra.contract.members import Data, Rows, row_counts
+from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import CodeDetector, tile_rows, tile_to_tensor
-from aberra.detectors.scaling import Scaling
+from aberra.detectors.network import CodeDetector, NetworkMembers
 from aberra.detectors.training import (
     Lessons,
     Prepared,
@@ -23,8 +24,9 @@ from aberra.detectors.training import (
     train_perceptrons,
 )
 from aberra.nets.conv import ConvStack
+from aberra.nets.networks import Stack
 from aberra.nets.perceptron import to_centre
-from aberra.nets.stacked import Frozen, MLPStack, Stack
+from aberra.nets.stacked import MLPStack
 from aberra.rng import torch_generator
 from aberra.scikit import Interval
 
@@ -121,16 +123,16 @@ def centres(encoder: Stack, data: Tensor, rows: Rows) -> Tensor:
     return torch.where(small, CENTRE_MARGIN * centre.sign(), centre).float()[:, :, None]
 
 
-class Spheres(Members):
+@dataclass(eq=False)
+class Spheres(NetworkMembers):
     """Trained Deep SVDD members: encoders and their centres."""
 
-    def __init__(self, scaling: Scaling, encoder: Frozen, centre: Tensor) -> None:
-        self.scaling = scaling
-        self.encoder = encoder
-        self.centre = centre  # (m, k, 1)
-        self.n_members = len(centre)
-        self.tile_rows = tile_rows(scaling)
+    centre: Annotated[Tensor, Shape(None, None, 1)]  # (m, k, 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_members(len(self.centre))
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) squared distances to the centres."""
-        return distance(self.encoder(tile_to_tensor(tile, self.scaling)), self.centre).numpy()
+        return distance(self.codes(tile), self.centre).numpy()

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aberra.contract.members import Data, Members, Rows
+from aberra.contract.members import Data, Rows
 from aberra.declare import estimator, learnt
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import CodeDetector, tile_rows, tile_to_tensor
+from aberra.detectors.network import CodeDetector, NetworkMembers
 from aberra.detectors.ocsvm import KernelExpansion, OneClassDetector
 from aberra.detectors.scaling import Scaling, standard
 from aberra.detectors.training import Prepared
-from aberra.nets.stacked import Frozen
+from aberra.nets.networks import Frozen
 from aberra.rng import torch_generator
 
 
@@ -71,25 +72,15 @@ def encode(encoder: Frozen, data: Tensor) -> NDArray[np.float64]:
     return np.ascontiguousarray(torch.cat(parts, dim=2).transpose(1, 2).numpy())
 
 
-class CodeExpansions(Members):
+@dataclass(eq=False)
+class CodeExpansions(NetworkMembers):
     """Trained hybrid members: an encoder, its code's scale and a one-class machine each."""
 
-    def __init__(
-        self,
-        scaling: Scaling,
-        encoder: Frozen,
-        code_scalings: Sequence[Scaling],
-        machines: Sequence[KernelExpansion],
-    ) -> None:
-        self.scaling = scaling
-        self.encoder = encoder
-        self.code_scalings = list(code_scalings)
-        self.machines = list(machines)
-        self.n_members = len(self.machines)
-        self.tile_rows = tile_rows(scaling)
+    code_scalings: list[Scaling]
+    machines: list[KernelExpansion]
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) signed distances, positive outside."""
-        codes = self.encoder(tile_to_tensor(tile, self.scaling)).transpose(1, 2).numpy()
+        codes = self.codes(tile).transpose(1, 2).numpy()
         parts = zip(self.machines, self.code_scalings, codes, strict=True)
         return np.stack([machine.score(scale(code)) for machine, scale, code in parts])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
 
 import numpy as np
@@ -25,7 +26,8 @@ from aberra.detectors.training import (
 )
 from aberra.errors import DataError
 from aberra.nets.conv import ConvStack, lenet
-from aberra.nets.stacked import MLPStack, Stack
+from aberra.nets.networks import Frozen, Stack
+from aberra.nets.stacked import MLPStack
 from aberra.scikit import Interval
 
 
@@ -155,12 +157,29 @@ class CodeDetector(NetworkDetector):
         return encoder, decoder, train_autoencoder(encoder, decoder, lessons, on_sphere)
 
 
-class Reconstruction(Members):
-    """Members that reconstruct a row; the squared error is the score."""
+@dataclass(eq=False)
+class NetworkMembers(Members):
+    """Trained members that begin with scaling and an encoder."""
 
-    def __init__(self, scaling: Scaling) -> None:
-        self.scaling = scaling
-        self.tile_rows = tile_rows(scaling)
+    scaling: Scaling
+    encoder: Frozen
+
+    def __post_init__(self) -> None:
+        self.n_members = self.encoder.n_members
+        self.tile_rows = tile_rows(self.scaling)
+
+    def codes(self, tile: Data) -> Tensor:
+        """Return each member's codes (m, k, n) of raw rows."""
+        return self.encoder(tile_to_tensor(tile, self.scaling))
+
+    def _check_members(self, n: int) -> None:
+        """Refuse parts of a model that belong to different numbers of members."""
+        if n != self.n_members:
+            raise ValueError(f"there are encoders of {self.n_members} members, but parts of {n}")
+
+
+class Reconstruction(NetworkMembers):
+    """Members that reconstruct a row; the squared error is the score."""
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) squared reconstruction errors."""

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from scipy.optimize import minimize
 from sklearn.svm import OneClassSVM
 
 from aberra.contract.members import Data, Members, Rows
-from aberra.declare import estimator, learnt, parameter
+from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE, Detector
 from aberra.detectors.scaling import Scaling, min_max, pixels
 from aberra.scikit import Interval, StrOptions
@@ -55,8 +55,8 @@ def scale_gamma(x: Array, counts: Array) -> float:
 class KernelExpansion:
     """A solved one-class problem."""
 
-    vectors: Array  # (s, d)
-    coefficients: Array  # (s,)
+    vectors: Annotated[Array, Shape("s", "k")]
+    coefficients: Annotated[Array, Shape("s")]
     rho: float
     gamma: float
 
@@ -177,15 +177,17 @@ def resolve_solver(solver: Solver, n_rows: int) -> Solved:
     return "exact" if n_rows <= EXACT_ROWS else "nystroem"
 
 
+@dataclass(eq=False)
 class Expansions(Members):
     """Trained one-class machines on scaled rows."""
+
+    scaling: Scaling
+    machines: list[KernelExpansion]
 
     tile_rows = TABLE_TILE
     in_threads = True
 
-    def __init__(self, scaling: Scaling, machines: Sequence[KernelExpansion]) -> None:
-        self.scaling = scaling
-        self.machines = list(machines)
+    def __post_init__(self) -> None:
         self.n_members = len(self.machines)
 
     def scores(self, tile: Data) -> Array:

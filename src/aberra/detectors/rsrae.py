@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -11,9 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from aberra.contract.members import Rows
-from aberra.declare import changed, estimator, learnt, parameter
+from aberra.declare import Shape, changed, estimator, learnt, parameter
 from aberra.detectors.network import Reconstruction, ReconstructionDetector
-from aberra.detectors.scaling import Scaling
 from aberra.detectors.training import (
     Lessons,
     Prepared,
@@ -23,8 +24,9 @@ from aberra.detectors.training import (
     train_perceptrons,
 )
 from aberra.nets.conv import ConvStack, strided
+from aberra.nets.networks import Frozen, Stack
 from aberra.nets.perceptron import to_reconstruct
-from aberra.nets.stacked import Frozen, MLPStack, Stack, linear_layer
+from aberra.nets.stacked import MLPStack, linear_layer
 from aberra.rng import torch_generator
 from aberra.scikit import Interval
 
@@ -166,15 +168,17 @@ class RSRAE(ReconstructionDetector):
         return widths
 
 
+@dataclass(eq=False)
 class Subspaces(Reconstruction):
     """Trained RSRAE members."""
 
-    def __init__(self, scaling: Scaling, encoder: Frozen, A: Tensor, decoder: Frozen) -> None:
-        super().__init__(scaling)
-        self.encoder = encoder
-        self.A = A  # (m, d, D)
-        self.decoder = decoder
-        self.n_members = len(A)
+    A: Annotated[Tensor, Shape(None, None, None)]  # (m, d, D)
+    decoder: Frozen
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_members(len(self.A))
+        self._check_members(self.decoder.n_members)
 
     def _reconstruct(self, x: Tensor) -> Tensor:
         return torch.sigmoid(self.decoder(self.A @ self.encoder(x)))
