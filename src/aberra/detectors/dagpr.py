@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -16,23 +16,15 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 from torch import Tensor
 
-from aberra.contract.members import Data, Members, Rows
-from aberra.data.tables import Encode, Missing
+from aberra.contract.members import Data, Rows
+from aberra.declare import Shape, changed, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
+from aberra.detectors.network import CodeDetector, NetworkMembers
 from aberra.detectors.ocsvm import gaussian_kernel
-from aberra.detectors.scaling import Scaling
-from aberra.detectors.training import (
-    Lessons,
-    Prepared,
-    as_tensors,
-    squared_error,
-    train_autoencoder,
-    unit_sphere,
-)
+from aberra.detectors.training import Prepared, squared_error, unit_sphere
 from aberra.nets.conv import ConvStack, strided
-from aberra.nets.stacked import Frozen, Stack
-from aberra.rng import RandomState, torch_generator
+from aberra.nets.networks import Frozen, Stack
+from aberra.rng import torch_generator
 from aberra.scikit import Interval
 
 Array = NDArray[np.float64]
@@ -58,8 +50,8 @@ def gp_kernel(a: Array, b: Array) -> Array:
 class Regression:
     """A Gaussian process' predictive mean: a kernel expansion over some codes."""
 
-    vectors: Array  # (s, k)
-    coefficients: Array  # (s,)
+    vectors: Annotated[Array, Shape("s", "k")]
+    coefficients: Annotated[Array, Shape("s")]
 
     def mean(self, z: Array) -> Array:
         """Return the predictive mean, which is the anomaly score."""
@@ -122,41 +114,21 @@ def _some(
     return generator.choice(rows, max(1, round(share * len(rows))), replace=False)
 
 
-class DAGPR(NetworkDetector):
-    """Gaussian process regression on an autoencoder's code, trained on labels of its own making.
+@estimator
+class DAGPR(CodeDetector):
+    """Gaussian process regression on an autoencoder's code, with labels that it makes itself.
 
-    The autoencoder takes the weights, the regression does not. Its first labels come from the
-    code and the reconstruction error; then, several times, the rows of lowest prediction are
-    labelled normal, those of highest odd, and the process is fitted again. Its predictive mean is
-    the score. Kernel and noise are fixed, so each fit is one linear system.
+    The autoencoder is trained with `sample_weight`; the regression knows no weights. Its first
+    labels come from the code and the reconstruction error: rows near the mean are called normal,
+    the farthest ones odd. A regression then predicts the label of every row, the rows of lowest
+    prediction are called normal, those of highest prediction odd, and the regression is solved
+    again. Its prediction is the score. The kernel and the noise are fixed, so each regression is
+    one linear system.
 
-    Parameters
-    ----------
-    hidden : sequence of int, optional
-        Encoder widths; 128-64-32 by default, whatever the table's width: on the unit sphere a
-        code needs room. Images use three strided convolutions and a code of ten.
-    n_refinements : int
-        Times the labels are made anew.
-    n_inducing : int
-        Rows that carry the regression where more than 2,000 are labelled; memory and time are
-        then linear in the data.
-    pretrain_epochs : int
-        Passes of the autoencoder.
-    batch_size, learning_rate, weight_decay, device, random_state
-        As in `AutoEncoder`.
-    threshold, missing, encode
-        As in `IADC`.
-
-    Attributes
-    ----------
-    threshold_, contamination_ : float
-        Label-free threshold on the score, and the share of training rows above it.
-    threshold_rule_ : str
-        Name of the rule that placed the threshold.
-    losses_ : list of float
-        Mean loss of the autoencoder in each epoch.
-    n_features_in_ : int
-        Number of columns (pixels times channels for images).
+    See Also
+    --------
+    HybridOCSVM : Another detector on an autoencoder's code.
+    IADC : Trains an ensemble of these on data that may be contaminated.
 
     Notes
     -----
@@ -164,6 +136,12 @@ class DAGPR(NetworkDetector):
     of the data, so that tables of any size work. It refines ten times or more, here once:
     with one seed, further refinements cost AUROC on Arrhythmia, Thyroid and Satimage-2 and gained
     a little on Cardio and Satellite. Width and refinements were chosen with these labels in view.
+
+    References
+    ----------
+    Fan, Zhang, Zhu, Zhang, Yang and Cao, "Robust deep auto-encoding Gaussian process regression
+    for unsupervised anomaly detection", Neurocomputing 376, 2020,
+    doi:10.1016/j.neucom.2019.09.078.
 
     Examples
     --------
@@ -174,51 +152,34 @@ class DAGPR(NetworkDetector):
     (200,)
     """
 
-    losses_: list[float]
+    hidden: Sequence[int] | None = changed(
+        default=None,
+        kw_only=False,
+        doc="""As in `AutoEncoder`, but None means 128-64-32 for tables of any width: codes are
+        scaled to length one, and need more numbers than others to say the same. Leave it None for
+        images, which go through three strided convolutions and a code of ten.""",
+    )
+    n_refinements: int = parameter(
+        Interval(Integral, 0, None, closed="left"),
+        default=1,
+        doc="Number of times that the rows are labelled again and the regression is solved again.",
+    )
+    n_inducing: int = parameter(
+        Interval(Integral, 1, None, closed="left"),
+        default=512,
+        doc="""Where more than 2,000 rows are labelled, the regression is carried by this many of
+        them, so that time and memory grow in proportion to the data.""",
+    )
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        **{k: v for k, v in NetworkDetector._parameter_constraints.items() if k != "epochs"},
-        "n_refinements": [Interval(Integral, 0, None, closed="left")],
-        "n_inducing": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        hidden: Sequence[int] | None = None,
-        *,
-        n_refinements: int = 1,
-        n_inducing: int = 512,
-        pretrain_epochs: int = 100,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-6,
-        device: str = "cpu",
-        threshold: float | str = "auto",
-        missing: Missing = "error",
-        encode: Encode = "error",
-        random_state: RandomState = None,
-    ) -> None:
-        self.hidden = hidden
-        self.n_refinements = n_refinements
-        self.n_inducing = n_inducing
-        self.pretrain_epochs = pretrain_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.device = device
-        self.threshold = threshold
-        self.missing = missing
-        self.encode = encode
-        self.random_state = random_state
+    members_: Regressions = learnt()
 
     def _train(
         self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
-    ) -> Members:
+    ) -> Regressions:
         generators = [torch_generator(seed) for seed in seeds]
-        encoder, decoder = self._autoencoder(prepared, generators)
-        schedule = self._schedule(self.pretrain_epochs, "autoencoder")
-        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
-        self.losses_ = train_autoencoder(encoder, decoder, lessons, on_sphere=True)
+        encoder, decoder, self.losses_ = self._pretrained(
+            prepared, rows, weights, generators, on_sphere=True
+        )
         frozen = encoder.freeze()
         codes, errors = codes_and_errors(frozen, decoder.freeze(), prepared.data)
         regressions = [
@@ -270,20 +231,14 @@ def codes_and_errors(encoder: Frozen, decoder: Frozen, data: Tensor) -> tuple[Ar
     return np.ascontiguousarray(stacked.numpy()), torch.cat(errors, dim=1).numpy()
 
 
-class Regressions(Members):
+@dataclass(eq=False)
+class Regressions(NetworkMembers):
     """Trained DAGPR members: an encoder and a regression each."""
 
-    def __init__(
-        self, scaling: Scaling, encoder: Frozen, regressions: Sequence[Regression]
-    ) -> None:
-        self.scaling = scaling
-        self.encoder = encoder
-        self.regressions = list(regressions)
-        self.n_members = len(self.regressions)
-        self.tile_rows = tile_rows(scaling)
+    regressions: list[Regression]
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) predictive means."""
-        codes = unit_sphere(self.encoder(tile_to_tensor(tile, self.scaling))).transpose(1, 2)
+        codes = unit_sphere(self.codes(tile)).transpose(1, 2)
         pairs = zip(self.regressions, codes.numpy(), strict=True)
         return np.stack([regression.mean(np.ascontiguousarray(z)) for regression, z in pairs])

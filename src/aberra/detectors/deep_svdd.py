@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aberra.contract.members import Data, Members, Rows, row_counts
-from aberra.data.tables import Encode, Missing
+from aberra.contract.members import Data, Rows, row_counts
+from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import NetworkDetector, tile_rows, tile_to_tensor
-from aberra.detectors.scaling import Scaling
+from aberra.detectors.network import CodeDetector, NetworkMembers
 from aberra.detectors.training import (
     Lessons,
     Prepared,
     as_tensors,
-    train_autoencoder,
     train_convolutions,
     train_perceptrons,
 )
 from aberra.nets.conv import ConvStack
+from aberra.nets.networks import Stack
 from aberra.nets.perceptron import to_centre
-from aberra.nets.stacked import Frozen, MLPStack, Stack
-from aberra.rng import RandomState, torch_generator
+from aberra.nets.stacked import MLPStack
+from aberra.rng import torch_generator
+from aberra.scikit import Interval
 
 CENTRE_MARGIN = 0.1
 
@@ -43,42 +46,25 @@ def dsvdd_iadc(z: Tensor, c: Tensor, w: Tensor) -> Tensor:
     return (w * distance(z, c)).mean(dim=-1).sum()
 
 
-class DeepSVDD(NetworkDetector):
-    """Deep SVDD: the squared distance to the centre of a learnt hypersphere is the score.
+@estimator
+class DeepSVDD(CodeDetector):
+    """A network that moves all rows close to one point; what stays far away is odd.
 
-    The encoder is first trained as part of an autoencoder, without the weights (the paper says so
-    for this detector alone). The centre is the mean code of a member's own rows; coordinates
-    closer than 0.1 to zero are moved there, because a centre at zero is reached by zero weights.
+    The score is the squared distance of a row's code to the centre. The encoder is first trained
+    as part of an autoencoder, and this part alone ignores `sample_weight`, because the paper says
+    so for this detector. The centre is the mean code of the rows that a member trains on. Its
+    coordinates are then kept at least 0.1 away from zero: a network with all weights at zero would
+    map every row to a centre at zero, and nothing would be learnt.
 
-    Parameters
+    See Also
+    --------
+    AutoEncoder : The network of the first part, as a detector of its own.
+    IADC : Trains an ensemble of these on data that may be contaminated.
+
+    References
     ----------
-    hidden : sequence of int, optional
-        Encoder widths; chosen from the table's width by default, as in `AutoEncoder`.
-    epochs : int
-        Passes of the one-class training.
-    pretrain_epochs : int
-        Passes of the autoencoder before it.
-    batch_size : int
-        Rows a step, cut to a multiple of 16; the odd rest of an epoch is dropped.
-    learning_rate, weight_decay : float
-        Of Adam, in both parts.
-    device : {"cpu"}
-        Where to train.
-    random_state : int, RandomState or None
-        Seeds initial weights and shuffling; the global generators are left alone.
-    threshold, missing, encode
-        As in `IADC`.
-
-    Attributes
-    ----------
-    threshold_, contamination_ : float
-        Label-free threshold on the score, and the share of training rows above it.
-    threshold_rule_ : str
-        Name of the rule that placed the threshold.
-    losses_ : list of float
-        Mean one-class loss of each epoch.
-    n_features_in_ : int
-        Number of columns (pixels times channels for images).
+    Ruff, Vandermeulen, Goernitz, Deecke, Siddiqui, Binder, Mueller and Kloft, "Deep one-class
+    classification", International Conference on Machine Learning, 2018.
 
     Examples
     --------
@@ -89,47 +75,24 @@ class DeepSVDD(NetworkDetector):
     (200,)
     """
 
-    losses_: list[float]
+    epochs: int = parameter(
+        Interval(Integral, 1, None, closed="left"),
+        default=50,
+        doc="""Number of times that the second part of training, towards the centre, goes through
+        the data.""",
+    )
 
-    def __init__(
-        self,
-        hidden: Sequence[int] | None = None,
-        *,
-        epochs: int = 50,
-        pretrain_epochs: int = 100,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-6,
-        device: str = "cpu",
-        threshold: float | str = "auto",
-        missing: Missing = "error",
-        encode: Encode = "error",
-        random_state: RandomState = None,
-    ) -> None:
-        self.hidden = hidden
-        self.epochs = epochs
-        self.pretrain_epochs = pretrain_epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.device = device
-        self.threshold = threshold
-        self.missing = missing
-        self.encode = encode
-        self.random_state = random_state
+    losses_: list[float] = learnt("Mean loss of each epoch of the second part of training.")
+    members_: Spheres = learnt()
 
     def _train(
         self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
-    ) -> Members:
+    ) -> Spheres:
         generators = [torch_generator(seed) for seed in seeds]
-        encoder, decoder = self._autoencoder(prepared, generators)
-        drawn, w = as_tensors(rows, weights)
-        pretraining = self._schedule(self.pretrain_epochs, "pre-training")
-        unweighted = Lessons(prepared, drawn, torch.ones_like(w), generators, pretraining)
-        train_autoencoder(encoder, decoder, unweighted)
+        encoder, _, _ = self._pretrained(prepared, rows, np.ones_like(weights), generators)
         centre = centres(encoder, prepared.data, rows)  # (m, k, 1)
         schedule = self._schedule(self.epochs, "Deep SVDD")
-        lessons = Lessons(prepared, drawn, w, generators, schedule)
+        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
         self.losses_ = train_to_centre(encoder, centre, lessons)
         return Spheres(prepared.scaling, encoder.freeze(), centre.double())
 
@@ -160,16 +123,16 @@ def centres(encoder: Stack, data: Tensor, rows: Rows) -> Tensor:
     return torch.where(small, CENTRE_MARGIN * centre.sign(), centre).float()[:, :, None]
 
 
-class Spheres(Members):
+@dataclass(eq=False)
+class Spheres(NetworkMembers):
     """Trained Deep SVDD members: encoders and their centres."""
 
-    def __init__(self, scaling: Scaling, encoder: Frozen, centre: Tensor) -> None:
-        self.scaling = scaling
-        self.encoder = encoder
-        self.centre = centre  # (m, k, 1)
-        self.n_members = len(centre)
-        self.tile_rows = tile_rows(scaling)
+    centre: Annotated[Tensor, Shape(None, None, 1)]  # (m, k, 1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_members(len(self.centre))
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) squared distances to the centres."""
-        return distance(self.encoder(tile_to_tensor(tile, self.scaling)), self.centre).numpy()
+        return distance(self.codes(tile), self.centre).numpy()

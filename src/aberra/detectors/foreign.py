@@ -6,6 +6,7 @@ They see the rows as given: whoever wants scaling puts the detector in a pipelin
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -117,6 +118,7 @@ def thinned(
     return kept
 
 
+@dataclass(eq=False)
 class ForeignMembers(Members):
     """Fitted foreign detectors, brought to one sign: high = anomalous.
 
@@ -124,10 +126,11 @@ class ForeignMembers(Members):
     the call, and would see the edges of tiles.
     """
 
+    detectors: list[Any]
+
     tile_rows = None
 
-    def __init__(self, detectors: Sequence[Any]) -> None:
-        self.detectors = list(detectors)
+    def __post_init__(self) -> None:
         self.n_members = len(self.detectors)
 
     def scores(self, tile: Data) -> Array:

@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral, Real
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from aberra.contract.members import Data, Members, Rows, row_counts, tile_at
-from aberra.declare import estimator, learnt, parameter
+from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE, Detector
 from aberra.detectors.scaling import Scaling, min_max, robust
 from aberra.rng import for_each
@@ -81,7 +82,7 @@ def lenses(data: Data) -> Lenses:
 class Precision:
     """The inverse of a covariance."""
 
-    matrix: Array  # (d, d)
+    matrix: Annotated[Array, Shape("D", "D")]
 
     def squares(self, x: Array) -> Array:
         """Return x' P x for every row."""
@@ -101,7 +102,7 @@ class WidePrecision:
     """The same from fewer rows than columns, P = (I - B'B) / level: no (d, d) matrix."""
 
     level: float
-    basis: Array  # (n, d)
+    basis: Annotated[Array, Shape("s", "D")]
 
     def squares(self, x: Array) -> Array:
         """Return x' P x for every row."""
@@ -121,14 +122,14 @@ class WidePrecision:
 class View:
     """One trained member: the four views and the scale of each."""
 
-    mean: Array  # (d,)
+    mean: Annotated[Array, Shape("D")]
     precision: Precision | WidePrecision
-    robust_landmarks: Array  # (s, d)
-    unit_landmarks: Array  # (s, d)
-    surprise: Array  # (d, n_bins + 2): minus log density of every bin
+    robust_landmarks: Annotated[Array, Shape("s", "D")]
+    unit_landmarks: Annotated[Array, Shape("s", "D")]
+    surprise: Annotated[Array, Shape("D", None)]  # (d, n_bins + 2): minus log density of every bin
     n_neighbours: int
-    middle: Array  # (4, 1)
-    spread: Array  # (4, 1)
+    middle: Annotated[Array, Shape(N_VIEWS, 1)]
+    spread: Annotated[Array, Shape(N_VIEWS, 1)]
 
     def views(self, seen: Seen) -> Array:
         """Return (4, n): Gaussian distance, two neighbour distances, surprise of the cells."""
@@ -368,17 +369,19 @@ def tile_rows(n_columns: int) -> int:
     return max(FEWEST_ROWS, min(TABLE_TILE, TABLE_TILE**2 // n_columns))
 
 
+@dataclass(eq=False)
 class Views(Members):
     """Trained members of `MultiView`."""
 
+    lenses: Lenses
+    members: list[View]
+
     in_threads = True
 
-    def __init__(self, lenses: Lenses, members: Sequence[View]) -> None:
-        self.lenses = lenses
-        self.members = list(members)
+    def __post_init__(self) -> None:
         self.n_members = len(self.members)
-        self.tile_rows = tile_rows(len(lenses.robust.shift))
-        self.training_scores: Array | None = None
+        self.tile_rows = tile_rows(len(self.lenses.robust.shift))
+        self.training_scores: Array | None = None  # from training until somebody takes them
 
     def scores(self, tile: Data) -> Array:
         """Return (m, n) mean views."""

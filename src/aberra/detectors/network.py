@@ -1,25 +1,34 @@
-"""What the network detectors share: choice of network, preparation of data, common keywords."""
+"""What the network detectors share: parameters, choice of network, preparation of data."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aberra.contract.members import Data, Members
+from aberra.contract.members import Data, Members, Rows
+from aberra.declare import estimator, learnt, parameter
 from aberra.detectors.base import IMAGE_TILE, TABLE_TILE, Detector
 from aberra.detectors.scaling import Scaling, min_max, pixels
-from aberra.detectors.training import Prepared, Schedule, squared_error
+from aberra.detectors.training import (
+    Lessons,
+    Prepared,
+    Schedule,
+    as_tensors,
+    squared_error,
+    train_autoencoder,
+)
 from aberra.errors import DataError
 from aberra.nets.conv import ConvStack, lenet
-from aberra.nets.stacked import MLPStack, Stack
-from aberra.scikit import Interval, StrOptions
+from aberra.nets.networks import Frozen, Stack
+from aberra.nets.stacked import MLPStack
+from aberra.scikit import Interval
 
 
 def default_hidden(n_features: int) -> tuple[int, ...]:
@@ -32,26 +41,42 @@ def default_hidden(n_features: int) -> tuple[int, ...]:
     return (32, 16, min(8 if n_features > 6 else 4, max(1, n_features - 1)))
 
 
+@estimator
 class NetworkDetector(Detector):
-    """Base of the detectors that train a network; the keywords are documented in each of them."""
+    """Base of the detectors that train a network."""
 
-    hidden: Sequence[int] | None
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    weight_decay: float
-    device: str
+    hidden: Sequence[int] | None = parameter(
+        "array-like",
+        None,
+        default=None,
+        kw_only=False,
+        kind="sequence of int or None",
+        doc="""Widths of the encoder's layers. The last one is the length of the code, and the
+        decoder has the same widths in reverse. None chooses them by the number of columns:
+        32-16-4 up to 6 columns, 32-16-8 up to 99, and 128-64-32 from 100 on, with a code that is
+        always shorter than a row. Leave it None for images, which go through the convolutional
+        networks of Deep SVDD.""",
+    )
+    batch_size: int = parameter(
+        Interval(Integral, 2, None, closed="left"),
+        default=128,
+        doc="""Number of rows in one training step. From 16 on it is rounded down to a multiple of
+        16. The rows that are left over at the end of an epoch are skipped; every epoch shuffles
+        the rows anew.""",
+    )
+    learning_rate: float = parameter(
+        Interval(Real, 0, None, closed="neither"),
+        default=1e-3,
+        doc="Step size of the Adam optimiser.",
+    )
+    weight_decay: float = parameter(
+        Interval(Real, 0, None, closed="left"),
+        default=1e-6,
+        doc="""How strongly the weights of the network are pulled towards zero, as Adam's weight
+        decay.""",
+    )
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        "hidden": ["array-like", None],
-        "epochs": [Interval(Integral, 1, None, closed="left")],
-        "pretrain_epochs": [Interval(Integral, 0, None, closed="left")],
-        "batch_size": [Interval(Integral, 2, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "device": [StrOptions({"cpu"})],
-        **Detector._parameter_constraints,
-    }
+    losses_: list[float] = learnt("Mean training loss of each epoch.")
 
     def _prepare(self, data: Data) -> Prepared:
         scaling = self._scaling(data)
@@ -94,14 +119,67 @@ class NetworkDetector(Detector):
         return Schedule(epochs, self.batch_size, self.learning_rate, self.weight_decay, task)
 
 
-class Reconstruction(Members):
+@estimator
+class ReconstructionDetector(NetworkDetector):
+    """Base of the detectors that train a network in one go, to reconstruct its input."""
+
+    epochs: int = parameter(
+        Interval(Integral, 1, None, closed="left"),
+        default=100,
+        doc="Number of times that training goes through the data.",
+    )
+
+
+@estimator
+class CodeDetector(NetworkDetector):
+    """Base of the detectors that train an autoencoder first and then work with its code."""
+
+    pretrain_epochs: int = parameter(
+        Interval(Integral, 0, None, closed="left"),
+        default=100,
+        doc="Number of times that the training of the autoencoder goes through the data.",
+    )
+
+    losses_: list[float] = learnt("Mean loss of the autoencoder in each epoch.")
+
+    def _pretrained(
+        self,
+        prepared: Prepared,
+        rows: Rows,
+        weights: NDArray[np.float64],
+        generators: Sequence[torch.Generator],
+        on_sphere: bool = False,
+    ) -> tuple[Stack, Stack, list[float]]:
+        """Return the members' trained encoder and decoder, and the mean loss of each epoch."""
+        encoder, decoder = self._autoencoder(prepared, generators)
+        schedule = self._schedule(self.pretrain_epochs, "autoencoder")
+        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        return encoder, decoder, train_autoencoder(encoder, decoder, lessons, on_sphere)
+
+
+@dataclass(eq=False)
+class NetworkMembers(Members):
+    """Trained members that begin with scaling and an encoder."""
+
+    scaling: Scaling
+    encoder: Frozen
+
+    def __post_init__(self) -> None:
+        self.n_members = self.encoder.n_members
+        self.tile_rows = tile_rows(self.scaling)
+
+    def codes(self, tile: Data) -> Tensor:
+        """Return each member's codes (m, k, n) of raw rows."""
+        return self.encoder(tile_to_tensor(tile, self.scaling))
+
+    def _check_members(self, n: int) -> None:
+        """Refuse parts of a model that belong to different numbers of members."""
+        if n != self.n_members:
+            raise ValueError(f"there are encoders of {self.n_members} members, but parts of {n}")
+
+
+class Reconstruction(NetworkMembers):
     """Members that reconstruct a row; the squared error is the score."""
-
-    n_members: int
-
-    def __init__(self, scaling: Scaling) -> None:
-        self.scaling = scaling
-        self.tile_rows = tile_rows(scaling)
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) squared reconstruction errors."""

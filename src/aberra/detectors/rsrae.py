@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from aberra.contract.members import Members, Rows
-from aberra.data.tables import Encode, Missing
-from aberra.detectors.network import NetworkDetector, Reconstruction
-from aberra.detectors.scaling import Scaling
+from aberra.contract.members import Rows
+from aberra.declare import Shape, changed, estimator, learnt, parameter
+from aberra.detectors.network import Reconstruction, ReconstructionDetector
 from aberra.detectors.training import (
     Lessons,
     Prepared,
@@ -24,9 +24,10 @@ from aberra.detectors.training import (
     train_perceptrons,
 )
 from aberra.nets.conv import ConvStack, strided
+from aberra.nets.networks import Frozen, Stack
 from aberra.nets.perceptron import to_reconstruct
-from aberra.nets.stacked import Frozen, MLPStack, Stack, linear_layer
-from aberra.rng import RandomState, torch_generator
+from aberra.nets.stacked import MLPStack, linear_layer
+from aberra.rng import torch_generator
 from aberra.scikit import Interval
 
 
@@ -55,32 +56,24 @@ def _root(squares: Tensor) -> Tensor:
     return (squares + 1e-12).sqrt()  # the norm has no gradient at zero
 
 
-class RSRAE(NetworkDetector):
-    """Autoencoder whose code is projected onto a robustly recovered subspace.
+@estimator
+class RSRAE(ReconstructionDetector):
+    """An autoencoder whose code is projected onto a few directions that most rows share.
 
-    Parameters
-    ----------
-    hidden : sequence of int, optional
-        Encoder widths before the subspace layer and, last, the dimension of the subspace. By
-        default as in `AutoEncoder`, so that the subspace takes the place of the code; from a
-        hundred columns on it has ten dimensions. Images use three strided convolutions and ten.
-    lambda1, lambda2 : float
-        Weights of the projection and of the orthogonality term.
-    epochs, batch_size, learning_rate, weight_decay, device, random_state
-        As in `AutoEncoder`.
-    threshold, missing, encode
-        As in `IADC`.
+    Between encoder and decoder stands a linear layer, the robust subspace recovery layer, that
+    learns the directions. Because the loss takes distances and not their squares, a few rows that
+    lie far off have little influence on them. The score is the squared distance between a row and
+    its reconstruction.
 
-    Attributes
+    See Also
+    --------
+    AutoEncoder : The same without the subspace.
+    IADC : Trains an ensemble of these on data that may be contaminated.
+
+    References
     ----------
-    threshold_, contamination_ : float
-        Label-free threshold on the score, and the share of training rows above it.
-    threshold_rule_ : str
-        Name of the rule that placed the threshold.
-    losses_ : list of float
-        Mean training loss of each epoch.
-    n_features_in_ : int
-        Number of columns (pixels times channels for images).
+    Lai, Zou and Lerman, "Robust subspace recovery layer for unsupervised anomaly detection",
+    International Conference on Learning Representations, 2020.
 
     Examples
     --------
@@ -91,46 +84,32 @@ class RSRAE(NetworkDetector):
     (200,)
     """
 
-    losses_: list[float]
+    hidden: Sequence[int] | None = changed(
+        default=None,
+        kw_only=False,
+        doc="""Widths of the encoder's layers and, last, the number of directions of the subspace;
+        at least two numbers. None takes the widths that `AutoEncoder` chooses, but ten directions
+        from 100 columns on. Leave it None for images, which go through three strided convolutions
+        and a subspace of ten directions.""",
+    )
+    lambda1: float = parameter(
+        Interval(Real, 0, None, closed="left"),
+        default=0.1,
+        doc="""Weight of the projection term in the loss: how far the codes may lie from the
+        subspace.""",
+    )
+    lambda2: float = parameter(
+        Interval(Real, 0, None, closed="left"),
+        default=0.1,
+        doc="""Weight of the orthogonality term in the loss: how far the directions may be from
+        being orthogonal and of length one.""",
+    )
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        **NetworkDetector._parameter_constraints,
-        "lambda1": [Interval(Real, 0, None, closed="left")],
-        "lambda2": [Interval(Real, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        hidden: Sequence[int] | None = None,
-        *,
-        lambda1: float = 0.1,
-        lambda2: float = 0.1,
-        epochs: int = 100,
-        batch_size: int = 128,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 1e-6,
-        device: str = "cpu",
-        threshold: float | str = "auto",
-        missing: Missing = "error",
-        encode: Encode = "error",
-        random_state: RandomState = None,
-    ) -> None:
-        self.hidden = hidden
-        self.lambda1 = lambda1
-        self.lambda2 = lambda2
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.device = device
-        self.threshold = threshold
-        self.missing = missing
-        self.encode = encode
-        self.random_state = random_state
+    members_: Subspaces = learnt()
 
     def _train(
         self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
-    ) -> Members:
+    ) -> Subspaces:
         generators = [torch_generator(seed) for seed in seeds]
         encoder, decoder, A = self._networks(prepared, generators)
         schedule = self._schedule(self.epochs, "RSRAE")
@@ -189,15 +168,17 @@ class RSRAE(NetworkDetector):
         return widths
 
 
+@dataclass(eq=False)
 class Subspaces(Reconstruction):
     """Trained RSRAE members."""
 
-    def __init__(self, scaling: Scaling, encoder: Frozen, A: Tensor, decoder: Frozen) -> None:
-        super().__init__(scaling)
-        self.encoder = encoder
-        self.A = A  # (m, d, D)
-        self.decoder = decoder
-        self.n_members = len(A)
+    A: Annotated[Tensor, Shape(None, None, None)]  # (m, d, D)
+    decoder: Frozen
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_members(len(self.A))
+        self._check_members(self.decoder.n_members)
 
     def _reconstruct(self, x: Tensor) -> Tensor:
         return torch.sigmoid(self.decoder(self.A @ self.encoder(x)))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from aberra.declare import Shape
 
 NO_SPAN = 1e-200  # a column that varies by less is constant: its inverse would overflow
 
@@ -15,8 +17,8 @@ NO_SPAN = 1e-200  # a column that varies by less is constant: its inverse would 
 class Scaling:
     """An affine map per column (or one for all pixels): (x - shift) * factor."""
 
-    shift: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    shift: Annotated[NDArray[np.float64], Shape("k")]
+    factor: Annotated[NDArray[np.float64], Shape("k")]
 
     def __call__(self, rows: NDArray[np.generic]) -> NDArray[np.float64]:
         """Scale rows in double precision."""

@@ -18,8 +18,9 @@ from torch import Tensor
 from aberra.detectors.scaling import Scaling
 from aberra.errors import DataError
 from aberra.nets.conv import ConvStack
+from aberra.nets.networks import Stack
 from aberra.nets.perceptron import Aim, Net, Pace, State, to_reconstruct, train_epoch
-from aberra.nets.stacked import LINEAR, SPHERE, Layer, MLPStack, Stack
+from aberra.nets.stacked import LINEAR, SPHERE, Layer, MLPStack
 from aberra.progress import advance
 from aberra.rng import n_threads
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from aberra.declare import AnyShape
 from aberra.nets.stacked import BN_EPS, BN_MOMENTUM, LEAK, uniform_fan_in
 
-Shape = tuple[int, int, int]  # channels, height, width
+ImageShape = tuple[int, int, int]  # channels, height, width
 
 
 @dataclass(frozen=True)
@@ -58,15 +60,15 @@ class ConvLayer:
 class ConvPlan:
     """A convolutional encoder (ends in `n_code` linear units) or decoder (starts from them)."""
 
-    image: Shape
+    image: ImageShape
     layers: tuple[ConvLayer, ...]
     n_code: int
-    inner: Shape  # the feature map next to the code
+    inner: ImageShape  # the feature map next to the code
     decodes: bool = False
     dense: bool = True  # a linear map between code and feature map; otherwise a plain reshape
 
 
-def lenet(image: Shape) -> tuple[ConvPlan, ConvPlan]:
+def lenet(image: ImageShape) -> tuple[ConvPlan, ConvPlan]:
     """Return Deep SVDD's encoder and decoder: two layers for 28 x 28 x 1, three otherwise."""
     if image == (1, 28, 28):
         return _lenet_mnist(image)
@@ -93,7 +95,7 @@ def lenet(image: Shape) -> tuple[ConvPlan, ConvPlan]:
     )
 
 
-def _lenet_mnist(image: Shape) -> tuple[ConvPlan, ConvPlan]:
+def _lenet_mnist(image: ImageShape) -> tuple[ConvPlan, ConvPlan]:
     encoder = (ConvLayer(1, 8, (28, 28), pool=True), ConvLayer(8, 4, (14, 14), pool=True))
     decoder = (
         ConvLayer(2, 4, (8, 8), transposed=True, upsample_to=(8, 8)),
@@ -106,7 +108,7 @@ def _lenet_mnist(image: Shape) -> tuple[ConvPlan, ConvPlan]:
     )
 
 
-def strided(image: Shape, n_code: int | None) -> tuple[ConvPlan, ConvPlan]:
+def strided(image: ImageShape, n_code: int | None) -> tuple[ConvPlan, ConvPlan]:
     """Return the strided nets of RSRAE and DAGPR; without `n_code` the feature map is the code."""
     c, h, w = image
     kernels, widths = (5, 5, 3), (c, 32, 64, 128)
@@ -185,13 +187,17 @@ class ConvStack:
         return _apply(self.plan, x, self.members[j], normalise)
 
 
+@dataclass(frozen=True, eq=False)
 class FrozenConv:
     """A trained `ConvStack`, in single precision."""
 
-    def __init__(self, plan: ConvPlan, arrays: dict[str, Tensor]) -> None:
-        self.plan = plan
-        self._arrays = arrays
-        self.n_members = len(arrays["weight0"])
+    plan: ConvPlan
+    arrays: dict[str, Annotated[Tensor, AnyShape(dtype="float32")]]  # by name, members first
+
+    @property
+    def n_members(self) -> int:
+        """Return the number of members."""
+        return len(self.arrays["weight0"])
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map images shared by all members, (d, B), or each member's own codes, (m, d, B)."""
@@ -199,16 +205,12 @@ class FrozenConv:
         own = x if x.ndim == 3 else x.expand(self.n_members, *x.shape)
         return torch.stack([self._member(j, own[j]) for j in range(self.n_members)]).double()
 
-    def arrays(self) -> dict[str, Tensor]:
-        """Return kernels and running statistics by name (m first)."""
-        return self._arrays
-
     def _member(self, j: int, x: Tensor) -> Tensor:
         n_weights = len(self.plan.layers) + self.plan.dense
-        weights = [self._arrays[f"weight{k}"][j] for k in range(n_weights)]
+        weights = [self.arrays[f"weight{k}"][j] for k in range(n_weights)]
 
         def normalise(k: int, h: Tensor) -> Tensor:
-            mean, variance = self._arrays[f"mean{k}"][j], self._arrays[f"variance{k}"][j]
+            mean, variance = self.arrays[f"mean{k}"][j], self.arrays[f"variance{k}"][j]
             return F.batch_norm(h, mean, variance, None, None, False, BN_MOMENTUM, BN_EPS)
 
         return _apply(self.plan, x, weights, normalise)
@@ -241,5 +243,5 @@ def _oriented(shape: tuple[int, int], plan: ConvPlan) -> tuple[int, int]:
     return (shape[1], shape[0]) if plan.decodes else shape
 
 
-def _size(shape: Shape) -> int:
+def _size(shape: ImageShape) -> int:
     return shape[0] * shape[1] * shape[2]

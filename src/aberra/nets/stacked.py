@@ -7,12 +7,15 @@ one batched product serves all members. `aberra.nets.perceptron` trains them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+
+from aberra.declare import Shape
 
 BN_EPS = 1e-4
 BN_MOMENTUM = 0.1
@@ -34,25 +37,6 @@ class Layer(NamedTuple):
 def linear_layer(weight: Tensor) -> Layer:
     """Return a layer that is a product and nothing more."""
     return Layer(weight, LINEAR, torch.zeros(weight.shape[:2]), torch.ones(weight.shape[:2]))
-
-
-class Stack(Protocol):
-    """m members of one network."""
-
-    n_members: int
-
-    def freeze(self) -> Frozen:
-        """Return what is needed to score: no batch statistics, no gradients."""
-
-
-class Frozen(Protocol):
-    """A trained stack, ready to map rows that all members share."""
-
-    def __call__(self, x: Tensor) -> Tensor:
-        """Map (features, B), or (m, features, B), to (m, outputs, B)."""
-
-    def arrays(self) -> dict[str, Tensor]:
-        """Return everything learnt, by name."""
 
 
 def uniform_fan_in(n_out: int, n_in: int, generator: torch.Generator) -> Tensor:
@@ -109,6 +93,7 @@ class MLPStack:
         return FrozenMLP(weights, biases, linear_output=not self.normalised[-1])
 
 
+@dataclass(frozen=True, eq=False)
 class FrozenMLP:
     """A trained `MLPStack` in double precision, batch norm folded into weight and bias.
 
@@ -116,10 +101,14 @@ class FrozenMLP:
     is scored with; single precision differs at the seventh.
     """
 
-    def __init__(self, weights: list[Tensor], biases: list[Tensor], linear_output: bool) -> None:
-        self.weights = weights
-        self.biases = biases
-        self.linear_output = linear_output
+    weights: list[Annotated[Tensor, Shape(None, None, None)]]  # (m, out, in)
+    biases: list[Annotated[Tensor, Shape(None, None)]]  # (m, out)
+    linear_output: bool
+
+    @property
+    def n_members(self) -> int:
+        """Return the number of members."""
+        return len(self.weights[0])
 
     def __call__(self, x: Tensor) -> Tensor:
         """Map rows shared by all members, (d, B), or each member's own, (m, d, B)."""
@@ -131,8 +120,3 @@ class FrozenMLP:
             if k < len(self.weights) - 1 or not self.linear_output:
                 x = F.leaky_relu_(x.add_(bias[:, :, None]), LEAK)
         return x
-
-    def arrays(self) -> dict[str, Tensor]:
-        """Return weights and biases, `weight0`, `bias0`, ... (m first)."""
-        named = {f"weight{k}": weight for k, weight in enumerate(self.weights)}
-        return named | {f"bias{k}": bias for k, bias in enumerate(self.biases)}

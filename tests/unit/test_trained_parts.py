@@ -1,0 +1,157 @@
+"""What a trained model consists of is said by the types of its parts, and they tell the truth."""
+
+import dataclasses
+import types
+import typing
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.ensemble import IsolationForest
+
+from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
+from aberra.contract.members import member_scores
+from aberra.data.tables import TableReader
+from aberra.declare import AnyShape, learnt_by
+from aberra.detectors.foreign import ForeignTrainer
+
+rng = np.random.default_rng(0)
+TABLE, WIDE = rng.normal(size=(60, 5)), rng.normal(size=(12, 20))
+IMAGES = rng.integers(0, 256, size=(20, 1, 9, 8)).astype(np.uint8)
+SHORT = {"random_state": 0, "batch_size": 16}
+DETECTORS = [
+    MultiView(random_state=0),
+    OCSVM(),
+    OCSVM(solver="nystroem", n_landmarks=8, random_state=0),
+    HybridOCSVM(pretrain_epochs=1, **SHORT),
+    AutoEncoder(epochs=1, **SHORT),
+    DeepSVDD(epochs=1, pretrain_epochs=1, **SHORT),
+    RSRAE(epochs=1, **SHORT),
+    DAGPR(pretrain_epochs=1, **SHORT),
+]
+CASES = [(d, X) for d in DETECTORS for X in (TABLE, IMAGES)] + [(MultiView(random_state=0), WIDE)]
+
+
+def kept(part):
+    """Return the type and the value of everything that a model file has to keep of a part."""
+    hints = get_type_hints(type(part), include_extras=True)
+    return {
+        f.name: (hints[f.name], getattr(part, f.name)) for f in dataclasses.fields(part) if f.init
+    }
+
+
+def check(hint, value, sizes):
+    """Compare a value with its type; `sizes` are the dimensions of this part and of the model."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        check_array(inner[0], inner[1], value, sizes)
+    elif origin is Literal:
+        assert value in inner
+    elif origin in (typing.Union, types.UnionType):
+        fitting = [one for one in inner if type(value) is (get_origin(one) or one)]
+        assert len(fitting) == 1, (hint, value)
+        check(fitting[0], value, sizes)
+    else:
+        assert type(value) is (origin or hint)
+        for one, item in held_in(inner, value):
+            check(one, item, sizes)
+        if dataclasses.is_dataclass(hint):
+            check_part(value, sizes)
+
+
+def held_in(inner, value):
+    """Return what a list, tuple or dictionary holds, each with its type."""
+    if isinstance(value, dict):
+        return [pair for entry in value.items() for pair in zip(inner, entry, strict=True)]
+    if isinstance(value, list) or inner[1:] == (...,):
+        return [(inner[0], item) for item in value]
+    return zip(inner, value, strict=True) if isinstance(value, tuple) else ()
+
+
+def check_array(hint, shape, value, sizes):
+    assert isinstance(value, get_origin(hint) or hint)
+    assert str(value.dtype).removeprefix("torch.") == shape.dtype
+    if isinstance(shape, AnyShape):
+        return
+    assert value.ndim == len(shape.dims)
+    for size, dim in zip(value.shape, shape.dims, strict=True):
+        if dim is not None:
+            assert size == (dim if isinstance(dim, int) else sizes.setdefault(dim, size))
+
+
+def check_part(part, sizes):
+    own = {name: size for name, size in sizes.items() if name.isupper()}
+    for hint, value in kept(part).values():
+        check(hint, value, own)
+    sizes.update({name: size for name, size in own.items() if name.isupper()})
+
+
+def made_again(value):
+    """Make a part again from what is kept of it."""
+    if dataclasses.is_dataclass(value):
+        return type(value)(**{name: made_again(held) for name, (_, held) in kept(value).items()})
+    if isinstance(value, list | tuple):
+        return type(value)(made_again(item) for item in value)
+    if isinstance(value, dict):
+        return {name: made_again(item) for name, item in value.items()}
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+@pytest.mark.parametrize(("detector", "X"), CASES, ids=str)
+def test_types_of_a_trained_model_hold_and_are_all_it_needs(detector, X):
+    model = detector.fit(X)
+    check_part(model.members_, {"D": int(np.prod(X.shape[1:]))})
+    rows = X.reshape(len(X), -1)
+    scores = member_scores(made_again(model.members_), rows)
+    np.testing.assert_array_equal(scores, member_scores(model.members_, rows))
+
+
+@pytest.mark.parametrize("detector", DETECTORS, ids=str)
+def test_learnt_attributes_are_declared_with_types_that_can_be_read(detector):
+    model = detector.fit(TABLE)
+    hints = get_type_hints(type(model), include_extras=True)
+    declared = {field.name: field.metadata["optional"] for field in learnt_by(type(model))}
+    found = set(vars(model)) - set(model.get_params())
+    assert found - set(declared) == set()
+    assert {name for name, optional in declared.items() if not optional} <= found
+    assert type(model.members_) is hints["members_"]
+    for name in found:
+        if hints[name] is not int:
+            check(hints[name], getattr(model, name), {"D": 5})
+
+
+def test_reader_of_tables_is_made_again_from_its_fields():
+    table = pd.DataFrame({"a": [1.0, None, 3.0], "b": ["x", "y", "x"]})
+    reader = TableReader("impute", "auto")
+    reader.fit(table)
+    check_part(reader, {})
+    again = made_again(reader)
+    np.testing.assert_array_equal(again.transform(table), reader.transform(table))
+
+
+def test_scores_on_their_way_to_the_ensemble_are_not_kept():
+    view = MultiView(random_state=0)
+    view.image_shape_ = None
+    rows, weights = np.arange(60)[None], np.ones((1, 60))
+    trained = view._train(view._prepare(TABLE), rows, weights, [0])
+    assert "training_scores" not in kept(trained)
+    assert trained.training_scores.shape == (1, 60)
+
+
+def test_foreign_members_keep_their_detectors():
+    trainer = ForeignTrainer(IsolationForest(n_estimators=2))
+    members = trainer._train(TABLE, np.arange(60)[None], np.ones((1, 60)), [0])
+    assert kept(members) == {"detectors": (list[Any], members.detectors)}
+
+
+def test_parts_of_different_numbers_of_members_are_refused():
+    for detector, name in (
+        (DeepSVDD(epochs=1, pretrain_epochs=1), "centre"),
+        (RSRAE(epochs=1), "A"),
+    ):
+        members = detector.set_params(**SHORT).fit(TABLE).members_
+        twice = torch.cat([getattr(members, name)] * 2)
+        with pytest.raises(ValueError, match="1 members, but parts of 2"):
+            dataclasses.replace(members, **{name: twice})
