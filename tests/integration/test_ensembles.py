@@ -93,17 +93,6 @@ def test_adc_is_the_first_round_of_iadc(dirty_blob):
     np.testing.assert_array_equal(adc.round_.scores, iadc.history_[0].scores)
 
 
-def test_in_bag_and_out_of_bag_average_to_the_score(dirty_blob):
-    X, _ = dirty_blob
-    line = ADC(OCSVM(), n_members=4, random_state=0).fit(X).round_
-    both = ~np.isnan(line.in_bag) & ~np.isnan(line.out_of_bag)
-    assert both.any()
-    low = np.fmin(line.in_bag, line.out_of_bag)
-    high = np.fmax(line.in_bag, line.out_of_bag)
-    assert ((line.scores >= low - 1e-12) & (line.scores <= high + 1e-12)).all()
-    assert np.isnan(ADC(OCSVM(), resample=False).fit(X).round_.out_of_bag).all()
-
-
 def test_user_weights_multiply_the_learnt_ones(dirty_blob):
     X, y = dirty_blob
     # Rows of weight zero have no part: the same model comes out whatever they hold.

@@ -233,9 +233,7 @@ ANY_MEMBERS = OneOf(
 COMMITTEE = Part(Committee, {"parts": ListOf(ANY_MEMBERS)})
 
 # Rounds
-ROUND = Part(
-    Round, {**dict.fromkeys(("scores", "in_bag", "out_of_bag"), array("N")), "seconds": FLOAT}
-)
+ROUND = Part(Round, {"scores": array("N"), "seconds": FLOAT, "crossings": Maybe(INT)})
 HISTORY = Part(
     History,
     {
@@ -245,7 +243,6 @@ HISTORY = Part(
         "fingerprint": TEXT,
         "rounds": ListOf(ROUND),
         "reason": TEXT,
-        "_crossings": ListOf(INT),
     },
 )
 

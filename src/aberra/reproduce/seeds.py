@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from aberra.contract.members import Data, Members, member_scores, training_scores
 from aberra.progress import advance
 from aberra.rng import draw_seeds, entropy_of, single_thread, stream
-from aberra.robust.history import History, round_from
+from aberra.robust.history import History, Round
 from aberra.robust.iadc import IADC, with_weight
 from aberra.robust.resampling import resampled_rows
 
@@ -141,7 +141,7 @@ def _one_round(
     others = _unseen_scores(members, unseen)
     for k, trial in enumerate(active):
         part = slice(k * m, (k + 1) * m)
-        trial.history.append(round_from(scores[part], all_rows[part], seconds))
+        trial.history.append(Round(scores[part].mean(axis=0), seconds))
         trial.unseen.append(others[part].mean(axis=0))
 
 

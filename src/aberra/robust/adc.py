@@ -37,7 +37,7 @@ class ADC(Ensemble):
     Attributes
     ----------
     round_ : Round
-        Scores of the training rows: mean, in-bag and out-of-bag.
+        Scores of the training rows, and the time it took.
     threshold_, contamination_ : float
         Label-free threshold on the score, and the share of training rows above it.
     threshold_rule_ : str

@@ -26,7 +26,7 @@ from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.progress import advance
 from aberra.rng import RandomState, draw_seeds, entropy_of, single_thread, stream
 from aberra.robust.committee import Committee
-from aberra.robust.history import History, Round, round_from
+from aberra.robust.history import History, Round
 from aberra.robust.resampling import Resample, resampled_rows
 from aberra.scikit import HasMethods, Interval, StrOptions
 
@@ -86,7 +86,7 @@ class Ensemble(RowScorer):
         members = Committee(run_members(work, self.n_members, self.engine))
         with single_thread():
             scores = training_scores(members, data)
-        return members, round_from(scores, rows, time.perf_counter() - started)
+        return members, Round(scores.mean(axis=0), time.perf_counter() - started)
 
     @available_if(_localises)
     def anomaly_map(self, X: ArrayLike) -> NDArray[np.float32]:
@@ -308,8 +308,8 @@ class IADC(Ensemble):
                 "warm_start goes on with the rows and settings of the last fit, but these differ. "
                 "Pass the same, or set warm_start=False."
             )
-        lists = {"rounds": list(last.rounds), "_crossings": list(last._crossings)}
-        self.history_ = replace(last, patience=self.patience, reason="", **lists)
+        rounds = list(last.rounds)
+        self.history_ = replace(last, patience=self.patience, reason="", rounds=rounds)
         return self.history_
 
     def _fingerprint(self, data: Data, prior: NDArray[np.float64]) -> str:
