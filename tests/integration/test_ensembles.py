@@ -9,7 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-import aberra.robust.iadc as iadc_module
+import aberra.robust.rounds as rounds_module
 from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
 from aberra.errors import CollapseWarning, DataError, DivergenceError, RoundsExhaustedWarning
 from aberra.robust.weighting import importance_weights
@@ -110,7 +110,7 @@ def test_user_weights_multiply_the_learnt_ones(dirty_blob):
 def test_interrupt_keeps_finished_rounds_and_warm_start_goes_on(dirty_blob, monkeypatch):
     X, _ = dirty_blob
     whole = fitted(OCSVM(), X, max_rounds=6, patience=9)
-    original = iadc_module.run_members
+    original = rounds_module.run_members
     calls = []
 
     def interrupted(*arguments):
@@ -119,7 +119,7 @@ def test_interrupt_keeps_finished_rounds_and_warm_start_goes_on(dirty_blob, monk
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(iadc_module, "run_members", interrupted)
+    monkeypatch.setattr(rounds_module, "run_members", interrupted)
     model = IADC(OCSVM(), 3, max_rounds=6, patience=9, warm_start=True, random_state=0).fit(X)
     assert model.history_.reason == "interrupted"
     assert len(model.history_) == 3
@@ -136,7 +136,7 @@ def test_interrupt_in_the_first_round_is_passed_on(dirty_blob, monkeypatch):
 
     model = IADC(OCSVM(), n_members=2, max_rounds=2, warm_start=True, random_state=0)
     with monkeypatch.context() as patched:
-        patched.setattr(iadc_module, "run_members", interrupted)
+        patched.setattr(rounds_module, "run_members", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(dirty_blob[0])
     assert not hasattr(model, "members_")

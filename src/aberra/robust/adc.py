@@ -12,6 +12,7 @@ from aberra.rng import RandomState, entropy_of
 from aberra.robust.history import Round
 from aberra.robust.iadc import Ensemble
 from aberra.robust.resampling import Resample
+from aberra.robust.rounds import Turn, train_round
 
 
 class ADC(Ensemble):
@@ -97,9 +98,7 @@ class ADC(Ensemble):
         self._validate_params()
         data = self._validate(X, reset=True)
         weights = checked_weights(sample_weight, data)
-        trainer = self._trainer()
-        self.members_, self.round_ = self._train_round(
-            trainer, trainer._prepare(data), data, weights, entropy_of(self.random_state), 0
-        )
+        turn = Turn(entropy_of(self.random_state), 0, weights)
+        self.members_, (self.round_,) = train_round(self._setup(data), [turn])
         self._conclude(self.round_.scores, data)
         return self

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from dataclasses import replace
 from hashlib import sha256
@@ -15,19 +14,19 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from aberra.contract.members import Data, Members, tiles, training_scores
+from aberra.contract.members import Data, tiles
 from aberra.contract.rows import RowScorer
 from aberra.contract.scorer import all_or_nothing, checked_weights
 from aberra.data.tables import Encode, Missing
 from aberra.detectors.foreign import Trainer, as_trainer
 from aberra.detectors.multiview import MultiView
-from aberra.engine import run_members
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.progress import advance
-from aberra.rng import RandomState, draw_seeds, entropy_of, single_thread, stream
+from aberra.rng import RandomState, entropy_of, single_thread
 from aberra.robust.committee import Committee
-from aberra.robust.history import History, Round
-from aberra.robust.resampling import Resample, resampled_rows
+from aberra.robust.history import History
+from aberra.robust.resampling import Resample
+from aberra.robust.rounds import Setup, Turn, train_round
 from aberra.scikit import HasMethods, Interval, StrOptions
 
 logger = logging.getLogger(__name__)
@@ -63,30 +62,12 @@ class Ensemble(RowScorer):
         detector = default_detector(self.image_shape_) if default else self.detector
         return as_trainer(detector, self.image_shape_)
 
-    def _train_round(
-        self,
-        trainer: Trainer,
-        prepared: Any,
-        data: Data,
-        weights: NDArray[np.float64],
-        entropy: int,
-        t: int,
-    ) -> tuple[Members, Round]:
-        """Resample, train all members afresh, score every row with every member."""
-        started = time.perf_counter()
-        rows = resampled_rows(len(data), self.n_members, self.resample, stream(entropy, t, 0))
-        rows = with_weight(rows, weights)
-        seeds = draw_seeds(entropy, t, 1, n=self.n_members)
-
-        own = np.broadcast_to(weights, (self.n_members, len(data)))
-
-        def work(part: slice) -> Members:
-            return trainer._train(prepared, rows[part], own[part], seeds[part])
-
-        members = Committee(run_members(work, self.n_members, self.engine))
+    def _setup(self, data: Data) -> Setup:
+        """Return what all rounds of this fit have in common."""
+        trainer = self._trainer()
         with single_thread():
-            scores = training_scores(members, data)
-        return members, Round(scores.mean(axis=0), time.perf_counter() - started)
+            prepared = trainer._prepare(data)
+        return Setup(trainer, prepared, data, self.n_members, self.resample, self.engine)
 
     @available_if(_localises)
     def anomaly_map(self, X: ArrayLike) -> NDArray[np.float32]:
@@ -120,16 +101,6 @@ class Ensemble(RowScorer):
             answer(full)[:, :n].mean(axis=0, dtype=np.float32) for full, n in tiles(data, size)
         ]
         return np.concatenate(parts)
-
-
-def with_weight(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Replace drawn rows of weight zero, which no member trains on, by others drawn."""
-    if weights.all():
-        return rows
-    lines = [line[weights[line] > 0] for line in rows]
-    if min(len(line) for line in lines) == 0:
-        lines = [np.flatnonzero(weights) for _ in rows]
-    return np.stack([np.resize(line, rows.shape[1]) for line in lines])
 
 
 def default_detector(image: tuple[int, int, int] | None = None) -> Any:
@@ -274,21 +245,19 @@ class IADC(Ensemble):
         data = self._validate(X, reset=True)
         prior = checked_weights(sample_weight, data)
         history = self._begin(data, prior)
-        trainer = self._trainer()
-        prepared = trainer._prepare(data)
+        setup = self._setup(data)
         w = history.next_weights(len(data))  # A1.1
         while history.goes_on(self.max_rounds):  # A1.2, A1.21
+            turn = Turn(self._entropy, len(history), w * prior)
             try:
-                members, line = self._train_round(  # A1.3 to A1.19
-                    trainer, prepared, data, w * prior, self._entropy, len(history)
-                )
+                members, (found,) = train_round(setup, [turn])  # A1.3 to A1.19
             except KeyboardInterrupt:
                 if len(history) == 0:
                     raise
                 history.reason = "interrupted"
                 logger.warning("interrupted: keeping the %d finished rounds", len(history))
                 break
-            history.append(line)
+            history.append(found)
             w = history.next_weights(len(data))  # A1.20
             if history.kept == len(history) - 1:
                 self.members_ = members
@@ -301,7 +270,7 @@ class IADC(Ensemble):
         last = getattr(self, "history_", None)
         if not (self.warm_start and last):
             self._entropy = entropy_of(self.random_state)
-            self.history_ = History(self.outlier_ratio, self.patience, self.temperature, mark)
+            self.history_ = self._new_history(mark)
             return self.history_
         if last.fingerprint != mark:
             raise DataError(
@@ -311,6 +280,9 @@ class IADC(Ensemble):
         rounds = list(last.rounds)
         self.history_ = replace(last, patience=self.patience, reason="", rounds=rounds)
         return self.history_
+
+    def _new_history(self, fingerprint: str = "") -> History:
+        return History(self.outlier_ratio, self.patience, self.temperature, fingerprint)
 
     def _fingerprint(self, data: Data, prior: NDArray[np.float64]) -> str:
         """Return a digest of rows, their weights and every setting that decides what is learnt."""
