@@ -258,6 +258,7 @@ COMMON: dict[str, Kind] = {
 OPTIONAL: dict[str, Kind] = {  # set for some data only
     "feature_names_in_": As(_names, ListOf(TEXT)),
     "reader_": Maybe(READER),
+    "map_threshold_": FLOAT,
 }
 LOSSES: dict[str, Kind] = {"losses_": ListOf(FLOAT)}
 SOLVER: dict[str, Kind] = {"solver_": TEXT}
@@ -287,7 +288,7 @@ LEARNT: Mapping[type, Mapping[str, Kind]] = {
         "members_": COMMITTEE,
         "history_": HISTORY,
         "weights_": array("N"),
-        "_entropy": INT,
+        "entropy_": INT,
     },
     MultiView: {**COMMON, "members_": VIEWS},
     OCSVM: {**COMMON, **SOLVER, "members_": EXPANSIONS},
