@@ -46,11 +46,9 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # of the ensembl
 
 
 def judged(trial: Trial, y: NDArray[np.int8]) -> dict[str, Any]:
-    """Return AUROC of every round, of the one kept, of its unseen rows, of several averaged."""
+    """Return AUROC of every round, of the one kept, of several averaged."""
     history = trial.history
     kept = history.replay(0.5)
-    out = history[kept].out_of_bag
-    seen = np.isfinite(out)
     last = min(kept + history.patience, len(history) - 1)  # where the rule stops
     window = [history[t].scores for t in range(kept, last + 1)]
     standard = [(s - np.median(s)) / np.std(s) for s in window]
@@ -58,7 +56,6 @@ def judged(trial: Trial, y: NDArray[np.int8]) -> dict[str, Any]:
         "rounds": [round(100 * auroc(y, line.scores), 2) for line in history],
         "kept": kept,
         "auroc": 100 * auroc(y, history[kept].scores),
-        "out_of_bag": 100 * auroc(y[seen], out[seen]),
         "averaged": 100 * auroc(y, np.mean(standard, axis=0)),
     }
 
@@ -89,7 +86,7 @@ def table() -> None:
         cells = []
         for name in SEEDS:
             seeds = lines.get((variant, name), [])
-            parts = (np.mean([s[k] for s in seeds]) for k in ("auroc", "averaged", "out_of_bag"))
+            parts = (np.mean([s[k] for s in seeds]) for k in ("auroc", "averaged"))
             best = np.mean([max(s["rounds"]) for s in seeds]) if seeds else np.nan
             cells.append(" / ".join(f"{p:.1f}" for p in (*parts, best)) if seeds else "not run")
         print(f"| {variant} | " + " | ".join(cells) + " |")

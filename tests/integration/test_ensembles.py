@@ -1,7 +1,9 @@
 """ADC and IADC as a user meets them."""
 
 import copy
+import inspect
 import warnings
+from typing import get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -9,9 +11,12 @@ import pytest
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 
-import aberra.robust.iadc as iadc_module
+import aberra.robust.rounds as rounds_module
 from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
+from aberra.declare import learnt_by
 from aberra.errors import CollapseWarning, DataError, DivergenceError, RoundsExhaustedWarning
+from aberra.robust.committee import Committee
+from aberra.robust.history import History, Round
 from aberra.robust.weighting import importance_weights
 
 SHORT = {"hidden": (8, 3)}
@@ -93,15 +98,44 @@ def test_adc_is_the_first_round_of_iadc(dirty_blob):
     np.testing.assert_array_equal(adc.round_.scores, iadc.history_[0].scores)
 
 
-def test_in_bag_and_out_of_bag_average_to_the_score(dirty_blob):
+def test_constructors_keep_the_order_of_their_first_parameters():
+    first = {
+        ADC: ["detector", "n_members", "resample"],
+        IADC: ["detector", "n_members", "outlier_ratio", "max_rounds", "resample", "temperature"],
+    }
+    for kind, names in first.items():
+        parameters = inspect.signature(kind).parameters.values()
+        positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        assert positional == names
+        for parameter in parameters:
+            assert f"{parameter.name} : " in kind.__doc__
+
+
+def test_what_is_known_about_the_training(dirty_blob):
     X, _ = dirty_blob
-    line = ADC(OCSVM(), n_members=4, random_state=0).fit(X).round_
-    both = ~np.isnan(line.in_bag) & ~np.isnan(line.out_of_bag)
-    assert both.any()
-    low = np.fmin(line.in_bag, line.out_of_bag)
-    high = np.fmax(line.in_bag, line.out_of_bag)
-    assert ((line.scores >= low - 1e-12) & (line.scores <= high + 1e-12)).all()
-    assert np.isnan(ADC(OCSVM(), resample=False).fit(X).round_.out_of_bag).all()
+    adc, iadc = ADC(OCSVM(), 3, random_state=0).fit(X), fitted(OCSVM(), X)
+    assert adc.training_scores() is adc.round_.scores
+    assert adc.training_trust() is None
+    assert adc.training_rounds() is None
+    history = iadc.training_rounds()
+    assert history is iadc.history_
+    assert iadc.training_scores() is history[history.kept].scores
+    assert iadc.training_trust() is iadc.weights_
+
+
+def test_types_say_what_a_model_file_keeps():
+    for part, names in {
+        Round: ["scores", "seconds", "crossings"],
+        History: ["outlier_ratio", "patience", "temperature", "fingerprint", "rounds", "reason"],
+        Committee: ["parts"],
+    }.items():
+        assert list(inspect.signature(part).parameters) == names
+        assert set(names) <= set(get_type_hints(part))
+    hints = get_type_hints(Round, include_extras=True)
+    (shape,) = hints["scores"].__metadata__
+    assert (shape.dims, shape.dtype) == (("N",), "float64")
+    assert get_type_hints(IADC)["entropy_"] is int
+    assert {"history_", "weights_", "entropy_"} <= {f.name for f in learnt_by(IADC)}
 
 
 def test_user_weights_multiply_the_learnt_ones(dirty_blob):
@@ -121,7 +155,7 @@ def test_user_weights_multiply_the_learnt_ones(dirty_blob):
 def test_interrupt_keeps_finished_rounds_and_warm_start_goes_on(dirty_blob, monkeypatch):
     X, _ = dirty_blob
     whole = fitted(OCSVM(), X, max_rounds=6, patience=9)
-    original = iadc_module.run_members
+    original = rounds_module.run_members
     calls = []
 
     def interrupted(*arguments):
@@ -130,7 +164,7 @@ def test_interrupt_keeps_finished_rounds_and_warm_start_goes_on(dirty_blob, monk
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(iadc_module, "run_members", interrupted)
+    monkeypatch.setattr(rounds_module, "run_members", interrupted)
     model = IADC(OCSVM(), 3, max_rounds=6, patience=9, warm_start=True, random_state=0).fit(X)
     assert model.history_.reason == "interrupted"
     assert len(model.history_) == 3
@@ -147,7 +181,7 @@ def test_interrupt_in_the_first_round_is_passed_on(dirty_blob, monkeypatch):
 
     model = IADC(OCSVM(), n_members=2, max_rounds=2, warm_start=True, random_state=0)
     with monkeypatch.context() as patched:
-        patched.setattr(iadc_module, "run_members", interrupted)
+        patched.setattr(rounds_module, "run_members", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.fit(dirty_blob[0])
     assert not hasattr(model, "members_")

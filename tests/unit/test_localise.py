@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from aberra import ADDM, DDPM, IADC, AnoDDPM, IntensityThreshold, SpatialAE, load, save
+from aberra.contract.maps import image_scores, upper_quantile
 from aberra.data.images import parts
 from aberra.errors import DataError
-from aberra.localise.base import MapStyle, image_scores, not_finite, smoothed, upper_quantile
+from aberra.localise.base import MapStyle, not_finite, smoothed
 from aberra.localise.frame import FramedImages, frame_for
 
 KINDS = [DDPM, AnoDDPM, ADDM]

@@ -6,8 +6,9 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from aberra import IADC, OCSVM, AutoEncoder
+from aberra import IADC, OCSVM, AutoEncoder, MultiView
 from aberra.reproduce import odds, unseen
 from aberra.reproduce.claims import claims
 from aberra.reproduce.experiments import EXPERIMENTS
@@ -29,20 +30,27 @@ def rows():
 
 
 @pytest.mark.filterwarnings("ignore:The ranking had not settled")
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("resample", [True, False, "subsample"])
 @pytest.mark.parametrize(
-    "detector", [OCSVM(), AutoEncoder(epochs=3, batch_size=32)], ids=["ocsvm", "autoencoder"]
+    "detector",
+    [MultiView(), OCSVM(), AutoEncoder(epochs=3, batch_size=32)],
+    ids=["multiview", "ocsvm", "autoencoder"],
 )
-def test_seeds_run_together_are_those_of_one_fit_each(detector, rows):
-    model = IADC(detector, n_members=3, max_rounds=4)
-    trials = run_seeds(model, rows, [3, 7])
+def test_seeds_run_together_are_the_bytes_of_one_fit_each(detector, resample, weighted, rows):
+    weight = np.linspace(0, 2, len(rows)) if weighted else None
+    settings = {"n_members": 3, "max_rounds": 4, "resample": resample}
+    trials = run_seeds(IADC(detector, **settings), rows, [3, 7], sample_weight=weight)
     for trial in trials:
-        alone = IADC(detector, n_members=3, max_rounds=4, random_state=trial.seed)
-        alone.fit(rows)
-        assert len(alone.history_) == len(trial.history)
-        for ours, theirs in zip(trial.history, alone.history_, strict=True):
-            np.testing.assert_allclose(ours.scores, theirs.scores, rtol=1e-6)
-        single = type(detector)(**{**detector.get_params(), "random_state": trial.seed}).fit(rows)
-        np.testing.assert_allclose(trial.single, single.anomaly_score(rows), rtol=1e-6)
+        alone = IADC(detector, random_state=trial.seed, **settings)
+        history = alone.fit(rows, sample_weight=weight).history_
+        assert len(history) == len(trial.history)
+        for ours, theirs in zip(trial.history, history, strict=True):
+            assert ours.scores.tobytes() == theirs.scores.tobytes()
+            assert ours.crossings == theirs.crossings
+        single = clone(detector).set_params(random_state=trial.seed)
+        single.fit(rows, sample_weight=weight)
+        np.testing.assert_array_equal(trial.single, single.anomaly_score(rows))
 
 
 def test_rounds_go_on_until_every_ratio_has_settled(rows):

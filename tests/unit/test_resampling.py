@@ -3,8 +3,7 @@
 import numpy as np
 
 from aberra.rng import stream
-from aberra.robust.iadc import with_weight
-from aberra.robust.resampling import resampled_rows
+from aberra.robust.resampling import resampled_rows, with_weight
 
 
 def test_bootstrap_draws_n_of_n_and_leaves_a_third_out():

@@ -96,8 +96,21 @@ def test_a_ranking_that_is_still_restless_has_not_settled():
 def _history(rounds, outlier_ratio, patience=2):
     history = History(outlier_ratio, patience, temperature=0.5)
     for s in rounds:
-        history.append(Round(s, s, s, 0.0))
+        history.append(Round(s, 0.0))
     return history
+
+
+def test_history_says_itself_in_one_line():
+    assert repr(History(0.5, 2, 0.5)) == "History(no rounds yet)"
+    history = _history([np.arange(9.0)], 0.5)
+    assert repr(history) == "History(1 round, kept number 1)"
+    history = _history([np.arange(9.0), -np.arange(9.0), -np.arange(9.0)], 0.5)
+    history.reason = "settled"
+    assert repr(history) == "History(3 rounds, kept number 3, settled)"
+    assert [line.crossings for line in history] == [None, 4, 0]
+    assert repr(history[1]) == "Round(seconds=0.0, crossings=4)"
+    assert history[-1] in history
+    assert history[1:] == [history[1], history[2]]
 
 
 def test_replay_equals_a_run_with_that_ratio():
@@ -109,6 +122,6 @@ def test_replay_equals_a_run_with_that_ratio():
         live = History(r, 2, 0.5)
         for s in rounds:
             if live.goes_on(max_rounds=12):
-                live.append(Round(s, s, s, 0.0))
+                live.append(Round(s, 0.0))
         assert long.replay(r) == live.kept
         assert live.crossings() == long.crossings(r)[: len(live) - 1]

@@ -48,7 +48,7 @@ def _clean_a_table(out: Path) -> Path:
     from aberra.errors import RoundsExhaustedWarning
     from aberra.report import html
     from aberra.report.writing import write
-    from aberra.robust.iadc import default_detector
+    from aberra.robust.ensemble import default_detector
 
     speaker = shell()
     X, y = dirty_breast_cancer()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from aberra.cli import trust
 from aberra.cli.budget import fit_in_rounds, fit_in_time
 from aberra.cli.wishes import SIDES, Budget, DetectorName, LookFor, Robust, Wishes, image_model
+from aberra.contract.maps import CALIBRATION_IMAGES, image_scores, upper_quantile
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import find_volumes, read_volume
 from aberra.data.mri.prepare import Preparation
@@ -21,7 +22,6 @@ from aberra.data.sources import Kind
 from aberra.data.sources.arrays import ARRAYS, main_array
 from aberra.data.sources.images import find_images, read_images, shape_for
 from aberra.errors import DataError
-from aberra.localise.base import CALIBRATION_IMAGES, image_scores, upper_quantile
 from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
 from aberra.progress import advance, stopping_between_steps
 from aberra.recipe import Recipe

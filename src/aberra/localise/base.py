@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn import functional as F
 
+from aberra.contract.maps import CALIBRATION_IMAGES, image_scores, upper_quantile
 from aberra.contract.members import Members, Rows, tiles
 from aberra.contract.scorer import all_or_nothing, checked_weights
 from aberra.data.images import PART, TrainingImages
@@ -30,8 +31,6 @@ Maps = NDArray[np.float32]  # (n, h, w)
 Error = Literal["squared", "absolute", "darker", "brighter"]
 
 TILE = 16
-CALIBRATION_IMAGES = 128  # half a million pixels at 64 x 64 place a threshold well enough
-TOP_SHARE = 0.02  # an image's score is the mean over this share of its pixels, the oddest
 
 
 @dataclass(frozen=True)
@@ -111,14 +110,6 @@ class Restorers(Members):
         maps = self.maps(np.zeros((1, *image_shape), np.float32))
         if maps.shape != (self.n_members, 1, *image_shape[1:]):
             raise ValueError(f"an image of shape {image_shape} gives maps of shape {maps.shape}")
-
-
-def image_scores(maps: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return the mean over the oddest pixels of each map (..., h, w)."""
-    flat = maps.reshape(*maps.shape[:-2], -1)
-    k = max(1, round(TOP_SHARE * flat.shape[-1]))
-    top = np.partition(flat, flat.shape[-1] - k, axis=-1)[..., -k:]
-    return top.mean(axis=-1, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -237,9 +228,7 @@ class Localiser(BaseEstimator, ABC):
         """Return one score per image, the mean over its oddest pixels; high = anomalous."""
         return image_scores(self.anomaly_map(images))
 
-    def _maps_and_scores(
-        self, images: ArrayLike
-    ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
+    def maps_and_scores(self, images: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
         """Return `anomaly_map` and `anomaly_score`, for the price of one."""
         maps = self.anomaly_map(images)
         return maps, image_scores(maps)
@@ -362,12 +351,3 @@ def not_finite(images: NDArray[Any]) -> NDArray[np.int64]:
         for part in [images[start : start + PART]]
     ]
     return np.concatenate(found)
-
-
-def upper_quantile(values: NDArray[np.float32], counts: NDArray[Any], share: float) -> float:
-    """Return the smallest value that at most `share` of all counts lie above."""
-    keep = counts.ravel() > 0
-    v, c = values.ravel()[keep], counts.ravel()[keep].astype(np.float64)
-    order = np.argsort(v)
-    above = c.sum() - np.cumsum(c[order])
-    return float(v[order][np.argmax(above <= share * c.sum())])

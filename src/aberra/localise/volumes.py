@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.contract.maps import TOP_SHARE
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import MAP, SEGMENTATION, find_volumes, read_volume, stem
 from aberra.data.mri.grid import SliceGrid, covered, put_back
@@ -17,7 +18,6 @@ from aberra.data.mri.nifti import check_mask, read_mask, write_nifti
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
-from aberra.localise.base import TOP_SHARE
 from aberra.progress import advance
 
 Mask = NDArray[np.bool_]

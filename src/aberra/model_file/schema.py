@@ -233,9 +233,7 @@ ANY_MEMBERS = OneOf(
 COMMITTEE = Part(Committee, {"parts": ListOf(ANY_MEMBERS)})
 
 # Rounds
-ROUND = Part(
-    Round, {**dict.fromkeys(("scores", "in_bag", "out_of_bag"), array("N")), "seconds": FLOAT}
-)
+ROUND = Part(Round, {"scores": array("N"), "seconds": FLOAT, "crossings": Maybe(INT)})
 HISTORY = Part(
     History,
     {
@@ -245,7 +243,6 @@ HISTORY = Part(
         "fingerprint": TEXT,
         "rounds": ListOf(ROUND),
         "reason": TEXT,
-        "_crossings": ListOf(INT),
     },
 )
 
@@ -261,6 +258,7 @@ COMMON: dict[str, Kind] = {
 OPTIONAL: dict[str, Kind] = {  # set for some data only
     "feature_names_in_": As(_names, ListOf(TEXT)),
     "reader_": Maybe(READER),
+    "map_threshold_": FLOAT,
 }
 LOSSES: dict[str, Kind] = {"losses_": ListOf(FLOAT)}
 SOLVER: dict[str, Kind] = {"solver_": TEXT}
@@ -290,7 +288,7 @@ LEARNT: Mapping[type, Mapping[str, Kind]] = {
         "members_": COMMITTEE,
         "history_": HISTORY,
         "weights_": array("N"),
-        "_entropy": INT,
+        "entropy_": INT,
     },
     MultiView: {**COMMON, "members_": VIEWS},
     OCSVM: {**COMMON, **SOLVER, "members_": EXPANSIONS},

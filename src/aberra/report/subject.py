@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from aberra import thresholds
 from aberra.recipe import Recipe
-from aberra.robust.iadc import IADC, Ensemble, default_detector
+from aberra.robust.ensemble import Ensemble, default_detector
+from aberra.robust.iadc import IADC
 from aberra.scoring.rows import reference_scores, training_scores
 
 THINGS = {"table": "row", "images": "image", "volumes": "slice"}

@@ -8,7 +8,8 @@ from typing import Any
 from aberra.recipe import Recipe
 from aberra.report.contents import Fact, Training
 from aberra.report.subject import Subject
-from aberra.robust.iadc import IADC, Ensemble
+from aberra.robust.ensemble import Ensemble
+from aberra.robust.iadc import IADC
 from aberra.words import count, number
 
 RULES = {

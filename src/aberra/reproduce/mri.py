@@ -19,7 +19,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aberra.localise.base import Error, MapStyle, upper_quantile
+from aberra.contract.maps import upper_quantile
+from aberra.localise.base import Error, MapStyle
 from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM
 from aberra.localise.fanogan import FAnoGAN
 from aberra.localise.intensity import IntensityThreshold

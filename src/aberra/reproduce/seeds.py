@@ -1,7 +1,8 @@
-"""Single, ADC and IADC of one detector for several seeds at once.
+"""Single, ADC and IADC of one detector, for several seeds at once.
 
 The members of all seeds train in one call, each with its own rows, weights and shuffling. That
-gives the same numbers as one fit per seed, and keeps all threads busy.
+gives the same bytes as one fit per seed, because both use `train_round`, and it keeps all threads
+busy.
 """
 
 from __future__ import annotations
@@ -9,19 +10,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from aberra.contract.members import Data, Members, member_scores, training_scores
+from aberra.contract.members import Data, Members, Scores, member_scores
+from aberra.contract.scorer import checked_weights
 from aberra.progress import advance
-from aberra.rng import draw_seeds, entropy_of, single_thread, stream
-from aberra.robust.history import History, round_from
-from aberra.robust.iadc import IADC, with_weight
-from aberra.robust.resampling import resampled_rows
-
-Scores = NDArray[np.float64]
+from aberra.rng import draw_seeds, entropy_of, single_thread
+from aberra.robust.history import History
+from aberra.robust.iadc import IADC
+from aberra.robust.rounds import Setup, Turn, train_and_score, train_round
 
 
 @dataclass
@@ -46,39 +45,50 @@ class Trial:
     single_seconds: float = 0.0
     unseen: list[Scores] = field(default_factory=list)
 
+    def turn(self, prior: Scores) -> Turn:
+        """Return what this seed brings to its next round."""
+        weights = self.history.next_weights(len(prior)) * prior
+        return Turn(self.entropy, len(self.history), weights)
+
 
 def run_seeds(
     model: IADC,
-    data: Data,
+    X: ArrayLike,
     seeds: Sequence[int],
     ratios: Sequence[float] = (0.5,),
-    unseen: Data | None = None,
+    unseen: ArrayLike | None = None,
     rounds_at_least: int = 1,
+    sample_weight: ArrayLike | None = None,
 ) -> list[Trial]:
     """Run all seeds until the ranking has settled for every outlier ratio.
 
     Parameters
     ----------
     model : IADC
-        Carries the detector and the settings; its own `outlier_ratio` and `random_state` are not
-        used.
-    data : ndarray of shape (n, n_features) or (n, channels, height, width)
+        Carries the detector and the settings; its own `random_state` is not used, and its
+        `outlier_ratio` only decides which round counts as kept.
+    X : array-like of shape (n, n_features) or (n, channels, height, width)
+        Training rows.
     seeds : sequence of int
-    ratios : sequence of float
+        One run for each.
+    ratios : sequence of float, default=(0.5,)
         The rounds go on until the rule would have stopped for each of them.
-    unseen : ndarray, optional
+    unseen : array-like or None, default=None
         Rows that are scored in every round and train in none.
     rounds_at_least : int, default=1
+        Rounds that are run even if the ranking has settled before.
+    sample_weight : array-like of shape (n,) or None, default=None
+        As in `IADC.fit`.
 
     Returns
     -------
     trials : list of Trial
-        Equal to those of `IADC(..., random_state=seed).fit(data)`, one a seed.
+        The same bytes as those of `IADC(..., random_state=seed).fit(X)`, one per seed.
     """
-    data = model._validate(data, reset=True)
-    unseen = None if unseen is None else model._validate(unseen, reset=False)
-    trials = [Trial(seed, _empty_history(model), entropy_of(seed)) for seed in seeds]
-    trainer = model._trainer()
+    data = model._validate(X, reset=True)
+    new = None if unseen is None else model._validate(unseen, reset=False)
+    prior, setup = checked_weights(sample_weight, data), model._setup(data, model.resample)
+    trials = [Trial(seed, model._new_history(), entropy_of(seed)) for seed in seeds]
 
     def goes_on(trial: Trial) -> bool:
         history = trial.history
@@ -87,65 +97,35 @@ def run_seeds(
         done = all(history.settled(r) for r in ratios)
         return len(history) < model.max_rounds and not done
 
-    with single_thread():
-        prepared = trainer._prepare(data)
-        _singles(trials, trainer, prepared, data, unseen)
-        while active := [trial for trial in trials if goes_on(trial)]:
-            _one_round(active, model, trainer, prepared, data, unseen)
-            t = max(len(trial.history) for trial in active)
-            advance("rounds", t / model.max_rounds, active[0].history.note())
+    _train_singles(setup, trials, prior, new)
+    while active := [trial for trial in trials if goes_on(trial)]:
+        members, found = train_round(setup, [trial.turn(prior) for trial in active])
+        others = np.split(_unseen_scores(members, new), len(active))
+        for trial, line, own in zip(active, found, others, strict=True):
+            trial.history.append(line)
+            trial.unseen.append(own.mean(axis=0))
+        t = max(len(trial.history) for trial in active)
+        advance("rounds", t / model.max_rounds, active[0].history.note())
     advance("rounds", 1.0)
     return trials
 
 
-def _empty_history(model: IADC) -> History:
-    return History(model.outlier_ratio, model.patience, model.temperature)
-
-
-def _singles(
-    trials: Sequence[Trial], trainer: Any, prepared: Any, data: Data, unseen: Data | None
+def _train_singles(
+    setup: Setup, trials: Sequence[Trial], prior: Scores, unseen: Data | None
 ) -> None:
-    """Train one detector a seed on all rows; seeds are those of the detector's own `fit`."""
-    started, n, k = time.perf_counter(), len(data), len(trials)
-    rows = np.tile(np.arange(n), (k, 1))
-    drawn = [draw_seeds(trial.entropy, 0, n=1)[0] for trial in trials]
-    members = trainer._train(prepared, rows, np.ones((k, n)), drawn)
-    scores = training_scores(members, data)
+    """Train one detector per seed on all rows that have weight, as the detector's `fit` does."""
+    started, k = time.perf_counter(), len(trials)
+    rows, weights = np.tile(np.flatnonzero(prior), (k, 1)), np.tile(prior, (k, 1))
+    seeds = [draw_seeds(trial.entropy, 0, n=1)[0] for trial in trials]
+    members, scores = train_and_score(setup, rows, weights, seeds)
     seconds = (time.perf_counter() - started) / k
     others = _unseen_scores(members, unseen)
-    for i, trial in enumerate(trials):
-        trial.single, trial.single_seconds = scores[i], seconds
-        trial.single_unseen = others[i]
-
-
-def _one_round(
-    active: Sequence[Trial],
-    model: IADC,
-    trainer: Any,
-    prepared: Any,
-    data: Data,
-    unseen: Data | None,
-) -> None:
-    started, n, m = time.perf_counter(), len(data), model.n_members
-    drawn, weights, seeds = [], [], []
-    for trial in active:
-        t, w = len(trial.history), trial.history.next_weights(n)
-        rows = resampled_rows(n, m, model.resample, stream(trial.entropy, t, 0))
-        drawn.append(with_weight(rows, w))
-        weights.append(np.broadcast_to(w, (m, n)))
-        seeds += draw_seeds(trial.entropy, t, 1, n=m)
-    all_rows = np.concatenate(drawn)
-    members = trainer._train(prepared, all_rows, np.concatenate(weights), seeds)
-    scores = training_scores(members, data)
-    seconds = (time.perf_counter() - started) / len(active)
-    others = _unseen_scores(members, unseen)
-    for k, trial in enumerate(active):
-        part = slice(k * m, (k + 1) * m)
-        trial.history.append(round_from(scores[part], all_rows[part], seconds))
-        trial.unseen.append(others[part].mean(axis=0))
+    for trial, own, other in zip(trials, scores, others, strict=True):
+        trial.single, trial.single_unseen, trial.single_seconds = own, other, seconds
 
 
 def _unseen_scores(members: Members, unseen: Data | None) -> NDArray[np.float64]:
     if unseen is None:
         return np.empty((members.n_members, 0))
-    return member_scores(members, unseen)
+    with single_thread():
+        return member_scores(members, unseen)

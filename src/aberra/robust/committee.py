@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,16 +11,22 @@ from numpy.typing import NDArray
 from aberra.contract.members import Data, Members
 
 
+@dataclass(eq=False)
 class Committee(Members):
-    """The members of several stacks, side by side."""
+    """The members of several stacks, side by side.
+
+    Parameters
+    ----------
+    parts : list of Members
+        The stacks. Each worker of an engine trains one; without an engine there is only one.
+    """
 
     parts: list[Members]
 
-    def __init__(self, parts: Sequence[Members]) -> None:
-        self.parts = list(parts)
+    def __post_init__(self) -> None:
         self.n_members = sum(part.n_members for part in self.parts)
-        sizes = [part.tile_rows for part in self.parts]
         self.in_threads = all(part.in_threads for part in self.parts)
+        sizes = [part.tile_rows for part in self.parts]
         self.tile_rows = None if None in sizes else min(size for size in sizes if size is not None)
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
@@ -28,17 +35,13 @@ class Committee(Members):
 
     def take_training_scores(self) -> NDArray[np.float64] | None:
         """Return the scores of the rows just trained on, (m, n), if all members kept them."""
-        parts = [part.take_training_scores() for part in self.parts]
-        known = [part for part in parts if part is not None]
-        return np.concatenate(known) if len(known) == len(parts) else None
+        return _all_or_none([part.take_training_scores() for part in self.parts])
 
     def hidden_scores(
         self, rows: Data, reference: NDArray[np.float64]
     ) -> NDArray[np.float64] | None:
         """Return the scores (m, n, d) with each cell in turn at its reference, if all can."""
-        parts = [part.hidden_scores(rows, reference) for part in self.parts]
-        known = [part for part in parts if part is not None]
-        return np.concatenate(known) if len(known) == len(parts) else None
+        return _all_or_none([part.hidden_scores(rows, reference) for part in self.parts])
 
     def maps(self, tile: Data) -> NDArray[np.float32]:
         """Return the maps of all members, (m, n, h, w), where they are localisers."""
@@ -57,3 +60,8 @@ class Committee(Members):
         """Try out every part."""
         for part in self.parts:
             part.probe(n_features, image_shape)
+
+
+def _all_or_none(parts: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if len(known) == len(parts) else None

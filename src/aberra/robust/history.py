@@ -1,52 +1,64 @@
-"""What happened in each round, and which round to keep."""
+"""What happened in each round, when to stop, and which round to keep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.contract.members import Scores
+from aberra.declare import Shape
 from aberra.robust.weighting import crossings, importance_weights
-
-Scores = NDArray[np.float64]
 
 RESTLESS = 0.25  # of the crossings by chance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Round:
-    """One round of the ensemble, as seen on the training rows.
+    """One round of an ensemble, as seen on the training rows.
 
-    Attributes
+    Parameters
     ----------
     scores : ndarray of shape (n,)
-        Mean score over all members.
-    in_bag, out_of_bag : ndarray of shape (n,)
-        Mean over the members that did, or did not, train on the row; NaN where there is none.
+        Score of every training row: the mean over the members of this round.
     seconds : float
-        Time of training and scoring.
+        Time it took to train the members and to score the rows.
+    crossings : int or None, default=None
+        How many rows entered the top share of the ranking since the round before; None for the
+        first round.
     """
 
-    scores: Scores
-    in_bag: Scores
-    out_of_bag: Scores
+    scores: Annotated[NDArray[np.float64], Shape("N")] = field(repr=False)
     seconds: float
+    crossings: int | None = None
 
 
-@dataclass
-class History:
-    """The rounds of one fit; behaves as a sequence of `Round`.
+@dataclass(eq=False, repr=False)
+class History(Sequence[Round]):
+    """The rounds of one fit, in order; a sequence of `Round`.
+
+    Parameters
+    ----------
+    outlier_ratio : float
+        The top share of the ranking whose crossings are counted.
+    patience : int
+        Rounds without a new minimum of the crossings after which training stops.
+    temperature : float
+        How gently the trust in a row falls with its score.
+    fingerprint : str, default=""
+        Digest of rows and settings; a warm start goes on only if it is the same.
+    rounds : list of Round, default=[]
+        The rounds so far.
+    reason : str, default=""
+        Why training stopped: "settled", "max_rounds" or "interrupted".
 
     Attributes
     ----------
-    fingerprint : str
-        Digest of rows and settings; a warm start goes on only if it is the same.
     kept : int
         Index of the round whose members make up the fitted model.
-    reason : str
-        Why training stopped: "settled", "max_rounds" or "interrupted".
     """
 
     outlier_ratio: float
@@ -55,28 +67,34 @@ class History:
     fingerprint: str = ""
     rounds: list[Round] = field(default_factory=list)
     reason: str = ""
-    _crossings: list[int] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.rounds)
 
-    def __getitem__(self, index: int) -> Round:
+    @overload
+    def __getitem__(self, index: int) -> Round: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Round]: ...
+    def __getitem__(self, index: int | slice) -> Round | list[Round]:
         return self.rounds[index]
 
-    def __iter__(self) -> Iterator[Round]:
-        return iter(self.rounds)
+    def __repr__(self) -> str:
+        if not self.rounds:
+            return "History(no rounds yet)"
+        plural = "s" if len(self) > 1 else ""
+        why = f", {self.reason}" if self.reason else ""
+        return f"History({len(self)} round{plural}, kept number {self.kept + 1}{why})"
 
     @property
     def kept(self) -> int:
         """Index of the round to keep."""
-        return kept_round(self._crossings, self._by_chance())
+        return kept_round(self.crossings(), self._by_chance())
 
     def append(self, line: Round) -> None:
         """Add a finished round and count its crossings."""
         if self.rounds:
-            self._crossings.append(
-                crossings(line.scores, self.rounds[-1].scores, self.outlier_ratio)
-            )
+            h = crossings(line.scores, self.rounds[-1].scores, self.outlier_ratio)
+            line = replace(line, crossings=h)
         self.rounds.append(line)
 
     def weights(self, index: int) -> Scores:
@@ -104,7 +122,7 @@ class History:
     def crossings(self, outlier_ratio: float | None = None) -> list[int]:
         """Return h_2, h_3, ...: rows that entered the top share since the round before."""
         if outlier_ratio is None:
-            return list(self._crossings)
+            return [line.crossings for line in self.rounds if line.crossings is not None]
         pairs = zip(self.rounds[1:], self.rounds[:-1], strict=True)
         return [crossings(now.scores, before.scores, outlier_ratio) for now, before in pairs]
 
@@ -120,7 +138,8 @@ class History:
 
     def note(self) -> str:
         """Return a few words for a progress bar."""
-        moved = f"{self._crossings[-1]} rows crossed" if self._crossings else "first round"
+        last = self.rounds[-1].crossings
+        moved = "first round" if last is None else f"{last} rows crossed"
         return f"round {len(self)}: {moved}"
 
 
@@ -139,29 +158,9 @@ def settled(h: Sequence[int], patience: int, by_chance: float) -> bool:
 def kept_round(h: Sequence[int], by_chance: float) -> int:
     """Return the index of the round to keep: the one with the fewest crossings, h_1 aside.
 
-    Where no round was calm, that count means nothing, and the last round is kept: the one that
-    has learnt most about whom to trust.
+    Where no round was calm, that count means nothing, and the last round is kept: it has learnt
+    most about which rows to trust.
     """
     if not h:
         return 0
     return int(np.argmin(h)) + 1 if min(h) <= RESTLESS * by_chance else len(h)
-
-
-def round_from(
-    member_scores: NDArray[np.float64], rows: NDArray[np.int64], seconds: float
-) -> Round:
-    """Summarise the members' scores (m, n) of one round."""
-    inside = np.zeros(member_scores.shape, dtype=bool)
-    np.put_along_axis(inside, rows, True, axis=1)
-    return Round(
-        scores=member_scores.mean(axis=0),
-        in_bag=_mean_where(member_scores, inside),
-        out_of_bag=_mean_where(member_scores, ~inside),
-        seconds=seconds,
-    )
-
-
-def _mean_where(values: NDArray[np.float64], mask: NDArray[np.bool_]) -> Scores:
-    count = mask.sum(axis=0)
-    total = np.where(mask, values, 0.0).sum(axis=0)
-    return np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0)

@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import logging
-import time
 import warnings
 from dataclasses import replace
 from hashlib import sha256
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Annotated, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from aberra.contract.members import Data, Members, tiles, training_scores
-from aberra.contract.rows import RowScorer
+from aberra.contract.members import Data, Scores
 from aberra.contract.scorer import all_or_nothing, checked_weights
-from aberra.data.tables import Encode, Missing
-from aberra.detectors.foreign import Trainer, as_trainer
-from aberra.detectors.multiview import MultiView
-from aberra.engine import run_members
+from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.progress import advance
-from aberra.rng import RandomState, draw_seeds, entropy_of, single_thread, stream
-from aberra.robust.committee import Committee
-from aberra.robust.history import History, Round, round_from
-from aberra.robust.resampling import Resample, resampled_rows
-from aberra.scikit import HasMethods, Interval, StrOptions
+from aberra.rng import entropy_of
+from aberra.robust.ensemble import RESAMPLE, RESAMPLE_DOC, Ensemble
+from aberra.robust.history import History
+from aberra.robust.resampling import Resample
+from aberra.robust.rounds import Turn, train_round
+from aberra.scikit import Interval
 
 logger = logging.getLogger(__name__)
 
@@ -37,165 +31,26 @@ logger = logging.getLogger(__name__)
 FREE = {"max_rounds", "patience", "engine", "warm_start", "random_state", "threshold"}
 
 
-def _localises(ensemble: Ensemble) -> bool:
-    return hasattr(ensemble.detector, "anomaly_map")
-
-
-class Ensemble(RowScorer):
-    """What ADC and IADC share: one round of resampled members."""
-
-    detector: Any
-    n_members: int
-    resample: Resample
-    engine: str | None
-    random_state: RandomState
-
-    _parameter_constraints: dict[str, list[Any]] = {
-        "detector": [HasMethods("fit"), None],
-        "n_members": [Interval(Integral, 1, None, closed="left")],
-        "resample": ["boolean", StrOptions({"subsample"})],
-        "engine": [str, None],
-        **RowScorer._parameter_constraints,
-    }
-
-    def _trainer(self) -> Trainer:
-        default = self.detector is None
-        detector = default_detector(self.image_shape_) if default else self.detector
-        return as_trainer(detector, self.image_shape_)
-
-    def _train_round(
-        self,
-        trainer: Trainer,
-        prepared: Any,
-        data: Data,
-        weights: NDArray[np.float64],
-        entropy: int,
-        t: int,
-    ) -> tuple[Members, Round]:
-        """Resample, train all members afresh, score every row with every member."""
-        started = time.perf_counter()
-        rows = resampled_rows(len(data), self.n_members, self.resample, stream(entropy, t, 0))
-        rows = with_weight(rows, weights)
-        seeds = draw_seeds(entropy, t, 1, n=self.n_members)
-
-        own = np.broadcast_to(weights, (self.n_members, len(data)))
-
-        def work(part: slice) -> Members:
-            return trainer._train(prepared, rows[part], own[part], seeds[part])
-
-        members = Committee(run_members(work, self.n_members, self.engine))
-        with single_thread():
-            scores = training_scores(members, data)
-        return members, round_from(scores, rows, time.perf_counter() - started)
-
-    @available_if(_localises)
-    def anomaly_map(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return how odd each pixel is, (n, height, width): the mean map of all members."""
-        return self._mean_over_members("maps", X)
-
-    @available_if(_localises)
-    def reconstruct(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Return the mean restoration of all members, (n, channels, height, width)."""
-        return self._mean_over_members("restored", X)
-
-    def _maps_and_scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-        """Return `anomaly_map` and `anomaly_score`, for the price of one.
-
-        An image's score is the mean of its members' scores, not the score of their mean map.
-        """
-        data, members = self._validate(X, reset=False), self.members_
-        assert isinstance(members, Committee)
-        parts = []
-        for full, n in tiles(data, members.tile_rows or len(data)):
-            maps, scores = members.maps_and_scores(full)
-            parts.append((maps[:, :n].mean(axis=0, dtype=np.float32), scores[:, :n].mean(axis=0)))
-        every_map, every_score = zip(*parts, strict=True)
-        return np.concatenate(every_map), np.concatenate(every_score)
-
-    def _mean_over_members(self, what: str, X: ArrayLike) -> NDArray[np.float32]:
-        check_is_fitted(self, "members_")
-        data = self._validate(X, reset=False)
-        answer, size = getattr(self.members_, what), self.members_.tile_rows or len(data)
-        parts = [
-            answer(full)[:, :n].mean(axis=0, dtype=np.float32) for full, n in tiles(data, size)
-        ]
-        return np.concatenate(parts)
-
-
-def with_weight(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Replace drawn rows of weight zero, which no member trains on, by others drawn."""
-    if weights.all():
-        return rows
-    lines = [line[weights[line] > 0] for line in rows]
-    if min(len(line) for line in lines) == 0:
-        lines = [np.flatnonzero(weights) for _ in rows]
-    return np.stack([np.resize(line, rows.shape[1]) for line in lines])
-
-
-def default_detector(image: tuple[int, int, int] | None = None) -> Any:
-    """Return the detector used when none is given: `MultiView`, or `HybridOCSVM` for images."""
-    if image is not None:
-        from aberra.detectors.hybrid import HybridOCSVM
-
-        return HybridOCSVM()
-    return MultiView()
-
-
+@estimator
 class IADC(Ensemble):
-    """Robust ensemble: members train in rounds, with less and less trust in what looks odd.
+    """Learns from contaminated data: rows that look odd count less and less in the training.
 
-    In every round each member trains from scratch on resampled rows, with the rows' importance
-    weights in its objective; the mean score of all members then gives the weights of the next
-    round (`aberra.robust.weighting.importance_weights`). Rounds end when the ranking has settled.
+    Several copies of a detector, the members, train in rounds. In each round they start from
+    scratch on resampled rows, and the score of a row is the mean over the members. The trust in a
+    row falls with its score (`aberra.robust.weighting.importance_weights`), and in the next round
+    every row counts by the trust in it. The rounds end when the ranking of the rows has settled:
+    when hardly any row still crosses from the lower to the upper part of it. The terms are
+    explained in `aberra.robust`.
 
-    Parameters
+    See Also
+    --------
+    ADC : One round only, which trusts all rows the same.
+
+    References
     ----------
-    detector : estimator, optional
-        One of Aberra's detectors, or any outlier detector or pipeline of scikit-learn or PyOD;
-        `MultiView` for tables and `HybridOCSVM` for images by default. Where `fit` takes no
-        `sample_weight`, rows are kept at random by their weight instead. Members get
-        seeds of their own, whatever its `random_state`.
-    n_members : int
-        Size of the ensemble.
-    outlier_ratio : float
-        Share r of the ranking that is watched for crossings. Decides when to stop, nothing else.
-    max_rounds : int
-        Rounds at most.
-    resample : bool or "subsample"
-        True: n rows with replacement, new in every round; "subsample": half of the rows without
-        replacement; False: all rows.
-    temperature : float
-        Softness of the weights; small means a hard cut at the median score.
-    patience : int
-        Rounds without a new minimum of the crossings after which training stops, provided that
-        the minimum is below a quarter of what two unrelated rankings would have.
-    engine : str, optional
-        Name of a joblib backend ("loky", "threading", ...) that spreads members over workers.
-        None trains in this process. The result is the same bytes either way.
-    warm_start : bool
-        Go on from the rounds of the last fit instead of starting again.
-    random_state : int, RandomState or None
-        Seeds everything; given a seed, global generators are left alone.
-    threshold : "auto", rule name or float
-        Rule that places `threshold_` on the training scores without labels; a number is the share
-        of training rows to flag.
-    missing : {"error", "impute"}
-        What to do with gaps: say where they are, or fill them with the column's median.
-    encode : {"error", "auto"}
-        What to do with text columns: refuse them, or turn every value into how rare it is.
-
-    Attributes
-    ----------
-    weights_ : ndarray of shape (n,)
-        Final trust in each training row, in [0, 1].
-    history_ : History
-        Scores, weights, crossings and time of every round, the round kept, why it stopped.
-    threshold_, contamination_ : float
-        Label-free threshold on the score, and the share of training rows above it.
-    threshold_rule_ : str
-        Name of the rule that placed the threshold.
-    n_features_in_ : int
-        Number of columns (pixels times channels for images).
+    The weights and the crossings are those of Kim, Yu, Kim, Oh and Choi, "An Iterative Method for
+    Unsupervised Robust Anomaly Detection Under Data Contamination", IEEE TNNLS 35(10), 2024, arXiv
+    2309.09436.
 
     Examples
     --------
@@ -208,48 +63,53 @@ class IADC(Ensemble):
     True
     """
 
-    history_: History
-    weights_: NDArray[np.float64]
+    outlier_ratio: float = parameter(
+        Interval(Real, 0, 1, closed="neither"),
+        default=0.5,
+        kw_only=False,
+        doc="""Which part of the ranking has to come to rest before training stops: the rows with
+        the highest scores, as a share of all rows. It decides when to stop, and nothing else.""",
+    )
+    max_rounds: int = parameter(
+        Interval(Integral, 1, None, closed="left"),
+        default=30,
+        kw_only=False,
+        doc="Training stops after this many rounds, even if the ranking has not settled.",
+    )
+    resample: Resample = parameter(
+        *RESAMPLE,
+        default=True,
+        kw_only=False,
+        doc=f"{RESAMPLE_DOC} They draw anew in every round.",
+    )
+    temperature: float = parameter(
+        Interval(Real, 0, None, closed="neither"),
+        default=0.5,
+        kw_only=False,
+        doc="""How gently the trust falls with the score. A small value trusts the rows below the
+        median score fully and those above it not at all.""",
+    )
+    patience: int = parameter(
+        Interval(Integral, 1, None, closed="left"),
+        default=2,
+        doc="""Training stops when the number of crossings has had no new minimum for this many
+        rounds, provided that the minimum is below a quarter of the crossings that two unrelated
+        rankings would have.""",
+    )
+    warm_start: bool = parameter(
+        "boolean",
+        default=False,
+        doc="Whether `fit` goes on from the rounds of the last fit instead of starting again.",
+    )
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        **Ensemble._parameter_constraints,
-        "outlier_ratio": [Interval(Real, 0, 1, closed="neither")],
-        "max_rounds": [Interval(Integral, 1, None, closed="left")],
-        "temperature": [Interval(Real, 0, None, closed="neither")],
-        "patience": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-    }
-
-    def __init__(
-        self,
-        detector: Any = None,
-        n_members: int = 5,
-        outlier_ratio: float = 0.5,
-        max_rounds: int = 30,
-        resample: Resample = True,
-        temperature: float = 0.5,
-        *,
-        patience: int = 2,
-        engine: str | None = None,
-        warm_start: bool = False,
-        threshold: float | str = "auto",
-        missing: Missing = "error",
-        encode: Encode = "error",
-        random_state: RandomState = None,
-    ) -> None:
-        self.detector = detector
-        self.n_members = n_members
-        self.outlier_ratio = outlier_ratio
-        self.max_rounds = max_rounds
-        self.resample = resample
-        self.temperature = temperature
-        self.patience = patience
-        self.engine = engine
-        self.warm_start = warm_start
-        self.threshold = threshold
-        self.missing = missing
-        self.encode = encode
-        self.random_state = random_state
+    history_: History = learnt(
+        """The scores, crossings and time of every round, which round was kept, and why training
+        stopped."""
+    )
+    weights_: Annotated[NDArray[np.float64], Shape("N")] = learnt(
+        "Final trust in each training row, between 0 and 1."
+    )
+    entropy_: int = learnt()  # names the random streams, so that a warm start goes on with them
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -261,8 +121,9 @@ class IADC(Ensemble):
             Training rows; they may be contaminated.
         y : ignored
             Present for scikit-learn's conventions.
-        sample_weight : array-like of shape (n,), optional
-            Trust from elsewhere; multiplies the learnt weights.
+        sample_weight : array-like of shape (n,) or None, default=None
+            How much you trust each row yourself. It is multiplied with the trust that is learnt.
+            None trusts all rows the same.
 
         Returns
         -------
@@ -274,45 +135,58 @@ class IADC(Ensemble):
         data = self._validate(X, reset=True)
         prior = checked_weights(sample_weight, data)
         history = self._begin(data, prior)
-        trainer = self._trainer()
-        prepared = trainer._prepare(data)
+        setup = self._setup(data, self.resample)
         w = history.next_weights(len(data))  # A1.1
         while history.goes_on(self.max_rounds):  # A1.2, A1.21
+            turn = Turn(self.entropy_, len(history), w * prior)
             try:
-                members, line = self._train_round(  # A1.3 to A1.19
-                    trainer, prepared, data, w * prior, self._entropy, len(history)
-                )
+                members, (found,) = train_round(setup, [turn])  # A1.3 to A1.19
             except KeyboardInterrupt:
                 if len(history) == 0:
                     raise
                 history.reason = "interrupted"
                 logger.warning("interrupted: keeping the %d finished rounds", len(history))
                 break
-            history.append(line)
+            history.append(found)
             w = history.next_weights(len(data))  # A1.20
             if history.kept == len(history) - 1:
                 self.members_ = members
             advance("rounds", len(history) / self.max_rounds, history.note())
-        return self._finish(data)
+        return self._finish(data, prior)
 
-    def _begin(self, data: Data, prior: NDArray[np.float64]) -> History:
+    def training_scores(self) -> Scores:
+        """Return the scores of the training rows in their order, as of the round that was kept."""
+        return self.history_[self.history_.kept].scores
+
+    def training_trust(self) -> Scores:
+        """Return the final trust in each training row."""
+        return self.weights_
+
+    def training_rounds(self) -> History:
+        """Return what happened in each round."""
+        return self.history_
+
+    def _begin(self, data: Data, prior: Scores) -> History:
         """Start a history, or go on with a copy of the last one."""
         mark = self._fingerprint(data, prior)
-        last = getattr(self, "history_", None)
+        last: History | None = vars(self).get("history_")
         if not (self.warm_start and last):
-            self._entropy = entropy_of(self.random_state)
-            self.history_ = History(self.outlier_ratio, self.patience, self.temperature, mark)
+            self.entropy_ = entropy_of(self.random_state)
+            self.history_ = self._new_history(mark)
             return self.history_
         if last.fingerprint != mark:
             raise DataError(
                 "warm_start goes on with the rows and settings of the last fit, but these differ. "
                 "Pass the same, or set warm_start=False."
             )
-        lists = {"rounds": list(last.rounds), "_crossings": list(last._crossings)}
-        self.history_ = replace(last, patience=self.patience, reason="", **lists)
+        rounds = list(last.rounds)
+        self.history_ = replace(last, patience=self.patience, reason="", rounds=rounds)
         return self.history_
 
-    def _fingerprint(self, data: Data, prior: NDArray[np.float64]) -> str:
+    def _new_history(self, fingerprint: str = "") -> History:
+        return History(self.outlier_ratio, self.patience, self.temperature, fingerprint)
+
+    def _fingerprint(self, data: Data, prior: Scores) -> str:
         """Return a digest of rows, their weights and every setting that decides what is learnt."""
         settings = {
             name: value.item() if isinstance(value, np.generic) else value  # as a file keeps it
@@ -324,14 +198,15 @@ class IADC(Ensemble):
         digest.update(prior.data)
         return digest.hexdigest()
 
-    def _finish(self, data: Data) -> Self:
+    def _finish(self, data: Data, prior: Scores) -> Self:
+        """Say why training stopped, and learn what follows from the round that is kept."""
         history = self.history_
         advance("rounds", 1.0)
         if not history.reason:
             history.reason = "settled" if history.settled() else "max_rounds"
-        kept = history[history.kept]
         self.weights_ = history.weights(history.kept)
-        self._conclude(kept.scores, data)
+        self._conclude(self.training_scores(), data)
+        self._place_map_threshold(data, self.weights_ * prior)
         if history.reason == "max_rounds" and self.max_rounds > 1:
             warnings.warn(
                 f"The ranking had not settled after max_rounds={self.max_rounds} rounds "

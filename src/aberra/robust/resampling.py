@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.contract.members import Rows, Scores
+
 Resample = bool | Literal["subsample"]
 
 
@@ -24,3 +26,16 @@ def resampled_rows(
         half = max(2, n // 2)
         return np.stack([np.sort(generator.permutation(n)[:half]) for _ in range(n_members)])
     return generator.integers(n, size=(n_members, n))
+
+
+def with_weight(rows: Rows, weights: Scores) -> Rows:
+    """Replace the drawn rows that have weight zero by others of the same draw.
+
+    If a member drew nothing else, all members train on all rows that have weight.
+    """
+    if weights.all():
+        return rows
+    lines = [line[weights[line] > 0] for line in rows]
+    if min(len(line) for line in lines) == 0:
+        lines = [np.flatnonzero(weights) for _ in rows]
+    return np.stack([np.resize(line, rows.shape[1]) for line in lines])

@@ -94,7 +94,7 @@ def score_images(
                 lines.append(_failed(source.names[k], error))
                 results.add(lines[-1], marks[k])
         if images:
-            found = model._maps_and_scores(np.concatenate(list(images.values())))
+            found = model.maps_and_scores(np.concatenate(list(images.values())))
             for k, anomaly_map, score in zip(images, *found, strict=True):
                 lines.append(_kept(source, k, anomaly_map, float(score), results.folder, rule))
                 results.add(lines[-1], marks[k])

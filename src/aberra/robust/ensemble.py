@@ -1,0 +1,141 @@
+"""What ADC and IADC have in common: members of one detector, and what they answer together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from aberra.contract.maps import CALIBRATION_IMAGES, masked, upper_quantile
+from aberra.contract.members import Data, Scores, tiles
+from aberra.contract.rows import RowScorer
+from aberra.declare import estimator, learnt, parameter
+from aberra.detectors.base import Detector
+from aberra.detectors.foreign import ImageTrainer, as_trainer
+from aberra.detectors.multiview import MultiView
+from aberra.rng import single_thread
+from aberra.robust.committee import Committee
+from aberra.robust.resampling import Resample
+from aberra.robust.rounds import Setup
+from aberra.scikit import HasMethods, Interval, StrOptions
+
+# Both ensembles have this parameter, but not at the same place of their constructors.
+RESAMPLE = ("boolean", StrOptions({"subsample"}))
+RESAMPLE_DOC = """How members draw the rows they train on. True draws as many rows as there are,
+with replacement; "subsample" draws half of the rows without replacement; False gives every member
+all rows."""
+
+
+@estimator
+class Ensemble(RowScorer):
+    """Several members of one detector, whose mean is the score."""
+
+    detector: Any = parameter(
+        HasMethods("fit"),
+        None,
+        default=None,
+        kw_only=False,
+        doc="""What the members are: one of Aberra's detectors or localisers, or any outlier
+        detector or pipeline of scikit-learn or PyOD. None takes `MultiView` for tables and
+        `HybridOCSVM` for images. The weights of the rows go to its `fit` as `sample_weight`;
+        where it takes none, rows are left out at random, those of little weight more often.
+        Members get seeds of their own, whatever its `random_state` says.""",
+    )
+    n_members: int = parameter(
+        Interval(Integral, 1, None, closed="left"),
+        default=5,
+        kw_only=False,
+        doc="Number of members.",
+    )
+    engine: str | None = parameter(
+        str,
+        None,
+        default=None,
+        doc="""Name of the joblib backend ("loky", "threading", ...) that spreads the members over
+        workers. None trains them in this process. The result is the same bytes either way.""",
+    )
+
+    members_: Committee = learnt()
+    map_threshold_: float = learnt(
+        """Height of the map above which `segment` flags a pixel; only if the members are
+        localisers.""",
+        optional=True,
+    )
+
+    @property
+    def localises(self) -> bool:
+        """Whether the members are localisers, so that the ensemble draws maps."""
+        detector = self.detector
+        return isinstance(detector, ImageTrainer) and not isinstance(detector, Detector)
+
+    def maps_and_scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], Scores]:
+        """Return `anomaly_map` and `anomaly_score` for the price of one; for localisers.
+
+        An image's score is the mean of its members' scores, not the score of their mean map.
+        """
+        check_is_fitted(self, "members_")
+        data, members = self._validate(X, reset=False), self.members_
+        parts = []
+        for full, n in tiles(data, members.tile_rows or len(data)):
+            maps, scores = members.maps_and_scores(full)
+            parts.append((maps[:, :n].mean(axis=0, dtype=np.float32), scores[:, :n].mean(axis=0)))
+        every_map, every_score = zip(*parts, strict=True)
+        return np.concatenate(every_map), np.concatenate(every_score)
+
+    def _maps(self, X: ArrayLike, mask: ArrayLike | None) -> NDArray[np.float32]:
+        check_is_fitted(self, "members_")
+        return masked(self._averaged(Committee.maps, self._validate(X, reset=False)), mask)
+
+    def _restored(self, X: ArrayLike) -> NDArray[np.float32]:
+        check_is_fitted(self, "members_")
+        return self._averaged(Committee.restored, self._validate(X, reset=False))
+
+    def _segmented(self, X: ArrayLike, mask: ArrayLike | None) -> NDArray[np.bool_]:
+        return self._maps(X, mask) > self.map_threshold_
+
+    def _averaged(
+        self, ask: Callable[[Committee, Data], NDArray[np.float32]], data: Data
+    ) -> NDArray[np.float32]:
+        """Return the mean over the members of what each says about images."""
+        parts = [
+            ask(self.members_, full)[:, :n].mean(axis=0, dtype=np.float32)
+            for full, n in tiles(data, self.members_.tile_rows or len(data))
+        ]
+        return np.concatenate(parts)
+
+    def _setup(self, data: Data, resample: Resample) -> Setup:
+        """Return what all rounds of this fit have in common."""
+        default = self.detector is None
+        detector = default_detector(self.image_shape_) if default else self.detector
+        trainer = as_trainer(detector, self.image_shape_)
+        with single_thread():
+            prepared = trainer._prepare(data)
+        return Setup(trainer, prepared, data, self.n_members, resample, self.engine)
+
+    def _place_map_threshold(self, data: Data, trust: Scores) -> None:
+        """Place `map_threshold_` on some training images, each counted by the trust in it.
+
+        The share of their pixels above it is the localiser's `false_alarm_rate`.
+        """
+        if not self.localises:
+            self.__dict__.pop("map_threshold_", None)  # of an earlier fit with another detector
+            return
+        trusted = np.flatnonzero(trust)
+        n = min(len(trusted), CALIBRATION_IMAGES)
+        some = trusted[np.unique(np.linspace(0, len(trusted) - 1, n).astype(np.int64))]
+        maps = self._averaged(Committee.maps, data[some])
+        counts = np.broadcast_to(trust[some][:, None, None], maps.shape)
+        self.map_threshold_ = upper_quantile(maps, counts, self.detector.false_alarm_rate)
+
+
+def default_detector(image: tuple[int, int, int] | None = None) -> Any:
+    """Return the detector used when none is given: `MultiView`, or `HybridOCSVM` for images."""
+    if image is not None:
+        from aberra.detectors.hybrid import HybridOCSVM
+
+        return HybridOCSVM()
+    return MultiView()

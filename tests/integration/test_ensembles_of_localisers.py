@@ -1,0 +1,95 @@
+"""ADC and IADC around a localiser: they draw maps, and segment, as a single one does."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from aberra import ADC, IADC, OCSVM, IntensityThreshold, load, save
+from aberra.contract.maps import CALIBRATION_IMAGES, upper_quantile
+from aberra.errors import DataError
+from aberra.robust.weighting import importance_weights
+
+pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
+
+RATE = 0.02
+FLOOR = IntensityThreshold(side="bright", smooth=1, holdout=0.1, false_alarm_rate=RATE)
+
+
+@pytest.fixture(scope="module")
+def images():
+    """Return 150 noisy images, of which the first 15 have a very bright corner."""
+    found = np.random.default_rng(0).random((150, 1, 12, 12))
+    found[:15, :, :6, :6] += 10
+    return found
+
+
+def fitted(kind, images, weight=None):
+    rounds = {"max_rounds": 3} if kind is IADC else {}
+    model = kind(FLOOR, n_members=2, random_state=0, **rounds)
+    return model.fit(images, sample_weight=weight)
+
+
+@pytest.mark.parametrize("kind", [ADC, IADC])
+def test_the_map_threshold_counts_training_images_by_the_trust_in_them(kind, images):
+    model = fitted(kind, images)
+    trust = importance_weights(model.training_scores()) if kind is ADC else model.weights_
+    rows = np.unique(np.linspace(0, 149, CALIBRATION_IMAGES).astype(int))
+    maps = model.anomaly_map(images[rows])
+    counts = np.broadcast_to(trust[rows][:, None, None], maps.shape)
+    assert model.map_threshold_ == upper_quantile(maps, counts, RATE)
+    # Ten percent of the images are a quarter bright, but nobody trusts them.
+    assert model.map_threshold_ < 1
+    assert model.segment(images)[:15, :6, :6].all()
+    assert model.segment(images)[15:].mean() < 3 * RATE
+
+
+def test_images_of_weight_zero_do_not_place_the_threshold(images):
+    weight = np.where(np.arange(150) < 140, 0.0, 1.0)
+    model = fitted(ADC, images, weight)
+    maps = model.anomaly_map(images[140:])
+    counts = importance_weights(model.training_scores())[140:, None, None]
+    expected = upper_quantile(maps, np.broadcast_to(counts, maps.shape), RATE)
+    assert model.map_threshold_ == expected
+
+
+def test_segments_are_where_the_map_is_above_its_threshold_and_inside_the_mask(images):
+    model = fitted(IADC, images)
+    maps = model.anomaly_map(images)
+    np.testing.assert_array_equal(model.segment(images), maps > model.map_threshold_)
+    mask = np.zeros(maps.shape)
+    mask[:, :3] = 1
+    np.testing.assert_array_equal(model.anomaly_map(images, mask), np.where(mask, maps, 0))
+    assert not model.segment(images, mask)[:, 3:].any()
+    np.testing.assert_array_equal(
+        model.segment(images, mask)[:, :3], (maps > model.map_threshold_)[:, :3]
+    )
+    with pytest.raises(DataError, match=r"mask has shape \(1, 12, 12\)"):
+        model.segment(images, mask[:1])
+
+
+def test_maps_and_scores_are_those_of_the_two_methods(images):
+    model = fitted(IADC, images)
+    maps, scores = model.maps_and_scores(images)
+    assert maps.tobytes() == model.anomaly_map(images).tobytes()
+    assert scores.tobytes() == model.anomaly_score(images).tobytes()
+    np.testing.assert_allclose(scores, model.training_scores())
+
+
+def test_a_saved_ensemble_segments_the_same(images, tmp_path):
+    model = fitted(IADC, images)
+    save(model, tmp_path / "model.aberra")
+    again = load(tmp_path / "model.aberra")
+    assert again.map_threshold_ == model.map_threshold_
+    assert again.segment(images).tobytes() == model.segment(images).tobytes()
+
+
+def test_only_ensembles_of_localisers_segment(images):
+    assert fitted(ADC, images).localises
+    table = ADC(OCSVM(), n_members=2, random_state=0)
+    assert not table.localises
+    assert not hasattr(table, "segment")
+    with pytest.raises(NotFittedError):
+        ADC(FLOOR).segment(images)
+    # Refitted on a table, a model has no threshold of maps left over.
+    model = fitted(ADC, images).set_params(detector=OCSVM())
+    assert not hasattr(model.fit(images[:, 0, 0]), "map_threshold_")
