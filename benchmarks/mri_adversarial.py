@@ -24,7 +24,8 @@ from aberra import ADDM, DDPM
 from aberra.data.scenarios import paste_lesions
 from aberra.diffusion.losses import adversarial_loss, ddpm_loss
 from aberra.diffusion.process import q_sample
-from aberra.diffusion.training import Draw, Training, denoised
+from aberra.diffusion.training import DiffusionRun, Draws, denoised
+from aberra.loop import Batch, Losses
 from aberra.metrics import auroc, best_dice
 from aberra.reproduce.mri_slices import ixi
 from benchmarks.mri_contaminated import AREA, N_TEST, SIZE, some
@@ -66,32 +67,32 @@ class Watched:
     def __init__(self) -> None:
         self.losses: list[float] = []
         self.ratios: list[float] = []
-        self._step = Training.step
-        self._count = 0
+        self._step = DiffusionRun.step
 
     def __enter__(self) -> Watched:
-        Training.step = self._watch  # type: ignore[method-assign]
+        DiffusionRun.step = self._watch  # type: ignore[method-assign]
         return self
 
     def __exit__(self, *_: object) -> None:
-        Training.step = self._step  # type: ignore[method-assign]
+        DiffusionRun.step = self._step  # type: ignore[method-assign]
 
     @property
-    def _watch(self) -> Callable[..., list[Tensor]]:
-        def step(run: Training, x0: Tensor, w: Tensor, d: Draw) -> list[Tensor]:
-            self._count += 1
-            late = self._count > 0.8 * run.plan.train_steps
-            if late and run.judge is not None and self._count % 8 == 0:
-                self.ratios.append(loudness(run, x0, w, d))
-            losses = self._step(run, x0, w, d)
+    def _watch(self) -> Callable[..., Losses]:
+        def step(run: DiffusionRun, number: int, batch: Batch) -> Losses:
+            late = number >= 0.8 * run.plan.tempo.train_steps
+            if late and run.judge is not None and (number + 1) % 8 == 0:
+                state = batch.generator.get_state()
+                self.ratios.append(loudness(run, batch.x, batch.w, run.draw(batch)))
+                batch.generator.set_state(state)
+            losses = self._step(run, number, batch)
             if late and run.judge is not None:
-                self.losses.append(float(losses[1].detach()))
+                self.losses.append(float(losses["discriminator"].detach()))
             return losses
 
         return step
 
 
-def loudness(run: Training, x0: Tensor, w: Tensor, d: Draw) -> float:
+def loudness(run: DiffusionRun, x0: Tensor, w: Tensor, d: Draws) -> float:
     """Return the length of the adversarial gradient over that of the noise error."""
     plan = run.plan
     xt = q_sample(run.schedule, x0, d.t, d.eps)

@@ -20,7 +20,8 @@ import torch
 
 from aberra import ADDM, DDPM
 from aberra.diffusion.losses import adversarial_loss, ddpm_loss, discriminator_loss
-from aberra.diffusion.training import Training, draw
+from aberra.diffusion.training import DiffusionRun
+from aberra.loop import batch_of
 from aberra.nets.place import Place
 from aberra.rng import single_thread
 from benchmarks.records import environment
@@ -42,14 +43,14 @@ def seconds(work: Callable[[], object], repeats: int) -> float:
 def training_step(model: Any, repeats: int) -> dict[str, float]:
     """Race one training step against the bare calls of its networks."""
     model.image_shape_ = SHAPE[1:]
-    run = Training(model._plan(SHAPE[2]), 0, Place(torch.device("cpu")))
-    images, w = torch.rand(SHAPE) * 2 - 1, torch.ones(run.plan.batch_size)
-    x = images[: run.plan.batch_size]
+    cpu = Place(torch.device("cpu"))
+    run = DiffusionRun(model._plan(SHAPE[2]), 0, cpu)
+    images, size = torch.rand(SHAPE) * 2 - 1, run.plan.tempo.batch_size
+    x, w, every = images[:size], torch.ones(size), torch.ones(len(images))
     moment = torch.full((len(x),), 0.3)
 
     def whole() -> None:
-        d = draw(run.plan, images.shape, 0, 1, torch.device("cpu"))
-        run.step(images[d.rows], w, d)
+        run.step(1, batch_of(images, every, size, 0, 1, cpu))
 
     def bare() -> None:
         eps_hat = run.denoiser(x, moment)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +15,9 @@ from safetensors.torch import load
 
 from aberra import ADDM
 from aberra.diffusion.process import linear_schedule
-from aberra.diffusion.training import DiffusionPlan, Training, draw
+from aberra.diffusion.training import DiffusionPlan, DiffusionRun
 from aberra.errors import ModelFileError
+from aberra.loop import Tempo, batch_of
 from aberra.nets.checkpoint import Checkpoint
 from aberra.nets.discriminator import DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
@@ -29,9 +31,7 @@ PLAN = DiffusionPlan(
     schedule="linear",
     noise="pyramid",
     highest=0.5,
-    train_steps=12,
-    batch_size=4,
-    learning_rate=1e-3,
+    tempo=Tempo(train_steps=12, batch_size=4, learning_rate=1e-3),
     decay=0.9,
     decay_every=5,
     ema=0.9,
@@ -46,12 +46,14 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from aberra.diffusion.training import *
+from aberra.loop import Keeping, Tempo
 from aberra.nets.place import find_place
 torch.set_num_threads(1)
 images = torch.rand((10, 1, 8, 8), generator=torch.Generator().manual_seed(0)) * 2 - 1
 out, folder = sys.argv[1], sys.argv[2]
 place = find_place("cpu", "float32")
-net = train(images, torch.linspace(0.1, 1, 10), {PLAN!r}, 7, place, Path(folder), minutes=0)
+keeping = Keeping(Path(folder), minutes=0)
+net = train_denoiser(images, torch.linspace(0.1, 1, 10), {PLAN!r}, 7, place, keeping)
 if place.rank == 0:
     save_file({{k: v.contiguous() for k, v in net.state_dict().items()}}, out)
 """
@@ -100,7 +102,7 @@ def test_a_killed_training_goes_on_with_the_same_bytes(tmp_path, uninterrupted):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     assert not out.exists()
-    assert 5 <= steps_done(folder) < PLAN.train_steps
+    assert 5 <= steps_done(folder) < PLAN.tempo.train_steps
     assert finished(out, folder) == uninterrupted
     assert list(folder.glob("*.safetensors")) == []
 
@@ -123,24 +125,26 @@ def predicted(state):
         return net(x, torch.linspace(0.1, 0.5, 4))
 
 
+CPU = Place(torch.device("cpu"))
+
+
 def training(**changes):
-    from dataclasses import replace
-
-    return Training(replace(PLAN, **changes), 3, Place(torch.device("cpu")))
+    return DiffusionRun(replace(PLAN, **changes), 3, CPU)
 
 
-def one_step(run, step=0):
+def one_step(run, step=0, weight=1.0):
     images = torch.rand((10, 1, 8, 8), generator=torch.Generator().manual_seed(1)) * 2 - 1
-    d = draw(run.plan, images.shape, 3, step, torch.device("cpu"))
-    return run.step(images[d.rows], torch.ones(4), d)
+    return run.step(step, batch_of(images, torch.full((10,), weight), 4, 3, step, CPU))
 
 
 @pytest.mark.slow
 def test_both_networks_learn_and_the_average_follows():
     run = training()
     before = {name: [p.clone() for p in net.parameters()] for name, net in run.nets.items()}
-    one_step(run)
-    for name in ("denoiser", "discriminator"):
+    losses = one_step(run)
+    assert list(losses) == ["loss", "discriminator"]
+    run.follow(0)
+    for name in ("denoiser", "discriminator", "average"):
         assert any(
             not torch.equal(a, b)
             for a, b in zip(before[name], run.nets[name].parameters(), strict=True)
@@ -149,13 +153,21 @@ def test_both_networks_learn_and_the_average_follows():
         assert p.requires_grad
 
 
+def test_the_learning_rate_falls_as_the_plan_says():
+    run, rates = training(), []
+    for step in (0, 4, 5, 10):
+        run.set_rates(step)
+        rates.append(run.optimisers["denoiser"].param_groups[0]["lr"])
+    assert rates == pytest.approx([1e-3, 1e-3, 0.9e-3, 0.81e-3])
+
+
 def test_the_discriminator_gets_no_gradient_from_the_denoisers_step():
     run = training(adversarial_weight=1.0)
     one_step(run)
     judged = [p.grad.clone() for p in run.judge.parameters()]
-    run.judge_optimiser.zero_grad(set_to_none=False)
+    run.optimisers["discriminator"].zero_grad(set_to_none=False)
     fake = torch.zeros((4, 1, 8, 8), requires_grad=True)
-    run._frozen_judgement(run.judge, fake, torch.zeros(4)).sum().backward()
+    run.frozen_verdict(run.judge, fake, torch.zeros(4)).sum().backward()
     assert fake.grad.abs().sum() > 0
     assert all(not p.grad.any() for p in run.judge.parameters())
     assert any(g.any() for g in judged)
@@ -163,17 +175,15 @@ def test_the_discriminator_gets_no_gradient_from_the_denoisers_step():
 
 @pytest.mark.slow
 def test_the_loss_falls():
-    run = training(discriminator=None, learning_rate=3e-3)
-    losses = [float(one_step(run, step)[0].detach()) for step in range(60)]
+    run = training(discriminator=None, tempo=replace(PLAN.tempo, learning_rate=3e-3))
+    losses = [float(one_step(run, step)["loss"].detach()) for step in range(60)]
     assert np.mean(losses[-20:]) < 0.8 * np.mean(losses[:20])
 
 
 def test_weights_of_zero_teach_nothing():
     run = training()
     before = [p.clone() for p in run.denoiser.parameters()]
-    images = torch.zeros((4, 1, 8, 8))
-    d = draw(run.plan, torch.Size((4, 1, 8, 8)), 3, 0, torch.device("cpu"))
-    run.step(images, torch.zeros(4), d)
+    one_step(run, weight=0.0)
     assert all(torch.equal(a, b) for a, b in zip(before, run.denoiser.parameters(), strict=True))
 
 
@@ -226,7 +236,7 @@ def test_checkpoints_work_from_the_outside(tmp_path, monkeypatch):
     images = np.random.default_rng(0).random((8, 1, 8, 8))
     settings = {"train_steps": 4, "batch_size": 2, "sampling_steps": 1, "random_state": 0}
     whole = ADDM(**settings).fit(images).anomaly_map(images)
-    step = Training.step
+    step = DiffusionRun.step
     calls = []
 
     def stopping(self, *args):
@@ -235,7 +245,7 @@ def test_checkpoints_work_from_the_outside(tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return step(self, *args)
 
-    monkeypatch.setattr(Training, "step", stopping)
+    monkeypatch.setattr(DiffusionRun, "step", stopping)
     model = ADDM(**settings, checkpoint=tmp_path, checkpoint_minutes=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(images)

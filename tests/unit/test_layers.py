@@ -31,6 +31,7 @@ LAYERS = {
     "data": 1,
     "nets": 1,
     "contract": 2,
+    "loop": 2,
     "detectors": 3,
     "diffusion": 3,
     "robust": 4,

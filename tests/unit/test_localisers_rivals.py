@@ -9,37 +9,37 @@ import torch
 from sklearn.base import clone
 from torch import nn
 
-from aberra.localise import network
+from aberra import loop
 from aberra.localise.fanogan import (
     AnoGANPlan,
+    AnoGANRun,
     AnoGANSettings,
-    AnoGANTraining,
     FAnoGAN,
     critic_loss,
     izif_loss,
     slopes,
 )
 from aberra.localise.intensity import IntensityThreshold, weighted_median
-from aberra.localise.network import draw
 from aberra.localise.reconstruction import (
     DensePlan,
-    DenseTraining,
+    DenseRun,
     DenseVAE,
     SpatialAE,
     SpatialPlan,
-    SpatialTraining,
+    SpatialRun,
     kl_to_normal,
     reconstruction_loss,
     vae_loss,
 )
 from aberra.localise.vqvae_transformer import (
     VQPlan,
-    VQTraining,
+    VQRun,
     VQTransformer,
     code_loss,
     code_usage,
     healed,
 )
+from aberra.loop import batch_of
 from aberra.nets.place import Place
 from aberra.rng import torch_generator
 
@@ -196,13 +196,13 @@ def runs():
     gan = AnoGANSettings(0, 1, 10.0, 1.0, 1e-3, 1e-3)
     codes = VQPlan(1, (8, 16), 1, 8, 8, 16, 1, 2, (4, 4))
     return {
-        "SpatialAE": lambda: SpatialTraining(SpatialPlan(1, (8, 16), (8, 8), 4), 3e-3, 0, CPU),
-        "DenseVAE": lambda: DenseTraining(
+        "SpatialAE": lambda: SpatialRun(SpatialPlan(1, (8, 16), (8, 8), 4), 3e-3, 0, CPU),
+        "DenseVAE": lambda: DenseRun(
             DensePlan(1, (8, 16), (8, 8), 4, 8, (4, 4)), 3e-3, 1.0, 0, CPU
         ),
-        "encoder of FAnoGAN": lambda: AnoGANTraining(flat, gan, 0, CPU),
-        "VQ-VAE": lambda: VQTraining(codes, 60, (3e-3, 3e-3), 0, CPU),
-        "transformer": lambda: VQTraining(codes, 0, (3e-3, 3e-3), 0, CPU),
+        "encoder of FAnoGAN": lambda: AnoGANRun(flat, gan, 0, CPU),
+        "VQ-VAE": lambda: VQRun(codes, 60, (3e-3, 3e-3), 0, CPU),
+        "transformer": lambda: VQRun(codes, 0, (3e-3, 3e-3), 0, CPU),
     }
 
 
@@ -211,17 +211,20 @@ def runs():
 def test_loss_falls(name):
     images, run = torch.from_numpy(discs(64)) * 2 - 1, runs()[name]()
     weights = torch.ones(64)
-    steps = [run.step(k, draw(images, weights, 8, 0, k, CPU)).item() for k in range(60)]
+    steps = []
+    for k in range(60):
+        losses = run.step(k, batch_of(images, weights, 8, 0, k, CPU))
+        steps.append(next(iter(losses.values())).item())
     assert np.mean(steps[-10:]) < 0.9 * np.mean(steps[:10])
 
 
 @pytest.mark.slow
 def test_critic_learns_to_tell_generated_images_apart():
     settings = AnoGANSettings(60, 100, 10.0, 1.0, 1e-3, 1e-3)
-    run = AnoGANTraining(AnoGANPlan(1, (8, 8, 16), 2, 8, (2, 2)), settings, 0, CPU)
+    run = AnoGANRun(AnoGANPlan(1, (8, 8, 16), 2, 8, (2, 2)), settings, 0, CPU)
     images = torch.from_numpy(discs(64)) * 2 - 1
     for k in range(60):
-        run.step(k, draw(images, torch.ones(64), 8, 0, k, CPU))
+        run.step(k, batch_of(images, torch.ones(64), 8, 0, k, CPU))
     with torch.no_grad():
         fake = run.net.generator(torch.randn(64, 8, generator=torch_generator(1)))
         assert run.critic(images).mean() > run.critic(fake).mean() + 0.5
@@ -232,7 +235,7 @@ def test_codes_follow_the_images_of_weight():
     good, bad = torch.from_numpy(discs(32)) * 2 - 1, 20 * torch.randn(32, 1, 16, 16)
     weights = torch.cat([torch.ones(32), torch.zeros(32)])
     for k in range(40):
-        run.step(k, draw(torch.cat([good, bad]), weights, 16, 0, k, CPU))
+        run.step(k, batch_of(torch.cat([good, bad]), weights, 16, 0, k, CPU))
     book = run.net.book.embedding.weight
     with torch.no_grad():
         reach = run.net.vqvae.encode(good).abs().amax()
@@ -362,17 +365,17 @@ def test_training_goes_on_after_an_interruption(name, last, tmp_path, monkeypatc
         asked.append(given[4])
         if given[4] == last:
             raise InterruptedFitError
-        return draw(*given)
+        return batch_of(*given)
 
     if last >= 3 and name in ("SpatialAE", "DenseVAE"):
         model.set_params(train_steps=6)
         whole = clone(QUICK[name]).set_params(train_steps=6).fit(images)
     with monkeypatch.context() as patch:
-        patch.setattr(network, "draw", draw_and_fail)
+        patch.setattr(loop, "batch_of", draw_and_fail)
         with pytest.raises(InterruptedFitError):
             model.fit(images)
     assert len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr(network, "draw", lambda *given: asked.append(given[4]) or draw(*given))
+    monkeypatch.setattr(loop, "batch_of", lambda *given: asked.append(given[4]) or batch_of(*given))
     model.fit(images)
     assert asked[last + 1] == last  # it did not begin again
     assert model.reconstruct(images).tobytes() == whole.reconstruct(images).tobytes()
@@ -392,7 +395,7 @@ def test_a_failure_after_the_training_does_not_cost_it(name, tmp_path, monkeypat
         patch.setattr(type(model), "_calibrated", fail)
         with pytest.raises(InterruptedFitError):
             model.fit(images)
-    monkeypatch.setattr(network, "draw", fail)  # no step is taken again
+    monkeypatch.setattr(loop, "batch_of", fail)  # no step is taken again
     model.fit(images)
     assert model.reconstruct(images).tobytes() == whole.reconstruct(images).tobytes()
     assert list(tmp_path.iterdir()) == []

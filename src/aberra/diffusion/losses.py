@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
-def _per_image(values: Tensor) -> Tensor:
+def per_image(values: Tensor) -> Tensor:
+    """Return the mean of each image's values, (B, ...) in and (B,) out."""
     return values.reshape(len(values), -1).mean(dim=1)
 
 
@@ -20,17 +21,17 @@ def ddpm_loss(eps: Tensor, eps_hat: Tensor, w: Tensor) -> Tensor:
     Deviation: the step-dependent factor is dropped, as the paper does in its full objective; and
     the weights, which the paper does not have, make the model usable inside IADC.
     """
-    return (w * _per_image((eps_hat - eps).square())).mean()
+    return (w * per_image((eps_hat - eps).square())).mean()
 
 
 def adversarial_loss(fake: Tensor, w: Tensor) -> Tensor:
     """Urge the denoiser to make its x_{t-1} look real: -log D(fake), weighted."""
-    return (w * _per_image(F.softplus(-fake))).mean()
+    return (w * per_image(F.softplus(-fake))).mean()
 
 
 def discriminator_loss(real: Tensor, fake: Tensor, w: Tensor) -> Tensor:
     """Binary cross-entropy of the discriminator on real and denoised x_{t-1}, weighted."""
-    return (w * (_per_image(F.softplus(-real)) + _per_image(F.softplus(fake)))).mean()
+    return (w * (per_image(F.softplus(-real)) + per_image(F.softplus(fake)))).mean()
 
 
 def addm_loss(eps: Tensor, eps_hat: Tensor, fake: Tensor, w: Tensor, weight: float) -> Tensor:

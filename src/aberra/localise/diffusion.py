@@ -14,9 +14,10 @@ from torch import Tensor
 from aberra.data.images import TrainingImages
 from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import SCHEDULES, ddim_step, p_sample, predict_x0, q_sample, walk
-from aberra.diffusion.training import DiffusionPlan, train
+from aberra.diffusion.training import DiffusionPlan, train_denoiser
 from aberra.localise.base import Error, Localiser, MapStyle, Restorers
 from aberra.localise.frame import Frame
+from aberra.loop import Keeping, Tempo
 from aberra.nets.discriminator import DiscriminatorPlan, Norm
 from aberra.nets.place import Precision, find_place
 from aberra.nets.unet import Denoiser, UNetPlan
@@ -189,9 +190,11 @@ class DiffusionLocaliser(Localiser):
             schedule=self.schedule,
             noise=self.noise,
             highest=max(preset.highest, self.start),
-            train_steps=self.train_steps or preset.train_steps,
-            batch_size=self.batch_size or preset.batch_size,
-            learning_rate=self.learning_rate or preset.learning_rate,
+            tempo=Tempo(
+                self.train_steps or preset.train_steps,
+                self.batch_size or preset.batch_size,
+                self.learning_rate or preset.learning_rate,
+            ),
             decay=preset.decay,
             decay_every=preset.decay_every,
             ema=preset.ema,
@@ -204,11 +207,11 @@ class DiffusionLocaliser(Localiser):
         return None
 
     def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> Denoiser:
-        place = find_place(self.device, self.precision)
         folder = None if self.checkpoint is None else Path(self.checkpoint)
-        minutes = self.checkpoint_minutes
         plan = self._plan(min(images.shape[2:]))
-        return train(images, weights, plan, seed, place, folder, minutes)
+        place = find_place(self.device, self.precision)
+        keeping = Keeping(folder, self.checkpoint_minutes)
+        return train_denoiser(images, weights, plan, seed, place, keeping)
 
     def _members(self, frame: Frame, trained: list[Denoiser]) -> Denoisers:
         steps = self.sampling_steps

@@ -23,10 +23,12 @@ from torch.nn import functional as F
 from torch.optim import Adam, RMSprop
 
 from aberra.data.images import TrainingImages
+from aberra.diffusion.losses import per_image
 from aberra.localise.base import Error, MapStyle
 from aberra.localise.frame import Frame
-from aberra.localise.network import Batch, NetworkLocaliser, Pace, Training, per_image
+from aberra.localise.network import NetworkLocaliser
 from aberra.localise.reconstruction import Rebuilders
+from aberra.loop import Batch, Losses, Run, Tempo, train
 from aberra.nets.building import seeded
 from aberra.nets.place import Place, Precision
 from aberra.rng import RandomState, draw_seeds
@@ -43,19 +45,19 @@ class AnoGANPreset:
     widths: tuple[int, ...]
     patch: int
     n_critic: int
-    pace: Pace  # of the critic
+    tempo: Tempo  # of the critic
     encoder_steps: int
     encoder_rate: float
 
 
 PRESETS = {
-    "small": AnoGANPreset(64, (16, 32, 64, 128), 2, 2, Pace(1800, 16, 5e-4), 900, 5e-4),
+    "small": AnoGANPreset(64, (16, 32, 64, 128), 2, 2, Tempo(1800, 16, 5e-4), 900, 5e-4),
     "medium": AnoGANPreset(
-        128, (32, 64, 128, 256, 256), 2, 5, Pace(50_000, 32, 2e-4), 20_000, 1e-4
+        128, (32, 64, 128, 256, 256), 2, 5, Tempo(50_000, 32, 2e-4), 20_000, 1e-4
     ),
     # The original has 64 pixels and four halvings; two more of its widest blocks make 256.
     "paper": AnoGANPreset(
-        256, (64, 128, 256, 512, 512, 512, 512), 1, 5, Pace(200_000, 64, 1e-4), 50_000, 5e-5
+        256, (64, 128, 256, 512, 512, 512, 512), 1, 5, Tempo(200_000, 64, 1e-4), 50_000, 5e-5
     ),
 }
 
@@ -211,7 +213,7 @@ class AnoGANSettings:
     encoder_rate: float
 
 
-class AnoGANTraining(Training):
+class AnoGANRun(Run):
     """First generator against critic, then the encoder alone."""
 
     def __init__(self, plan: AnoGANPlan, settings: AnoGANSettings, seed: int, place: Place) -> None:
@@ -228,16 +230,16 @@ class AnoGANTraining(Training):
             "encoder": RMSprop(encoder, settings.encoder_rate, alpha=0.9),
         }
 
-    def step(self, step: int, batch: Batch) -> Tensor:
+    def step(self, step: int, batch: Batch) -> Losses:
         """Update what is to be learnt in this step; return its loss."""
         if step >= self.settings.gan_steps:
-            return self._encoder_step(batch)
+            return {"encoder": self._encoder_step(batch)}
         # (1) The critic learns to tell generated images from real ones.
         loss = self._critic_step(batch)
         # (2) From time to time the generator learns to please it.
         if (step + 1) % self.settings.n_critic == 0:
             self._generator_step(batch)
-        return loss
+        return {"critic": loss}
 
     def _critic_step(self, batch: Batch) -> Tensor:
         with torch.no_grad(), self.place.autocast():
@@ -401,20 +403,20 @@ class FAnoGAN(NetworkLocaliser):
         _, multiple = self._size_and_multiple()
         coarse = (images.shape[2] // multiple, images.shape[3] // multiple)
         plan = AnoGANPlan(images.shape[1], preset.widths, preset.patch, self.n_latent, coarse)
-        pace = self._pace(preset.pace)
+        tempo = self._tempo(preset.tempo)
         settings = AnoGANSettings(
-            gan_steps=pace.train_steps,
+            gan_steps=tempo.train_steps,
             n_critic=self.n_critic or preset.n_critic,
             penalty=self.penalty,
             kappa=self.kappa,
-            learning_rate=pace.learning_rate,
+            learning_rate=tempo.learning_rate,
             encoder_rate=preset.encoder_rate,
         )
         whole = replace(
-            pace, train_steps=pace.train_steps + (self.encoder_steps or preset.encoder_steps)
+            tempo, train_steps=tempo.train_steps + (self.encoder_steps or preset.encoder_steps)
         )
-        run = AnoGANTraining(plan, settings, seed, self._place())
-        self._train_through(run, (plan, settings), whole, images, weights, seed)
+        run = AnoGANRun(plan, settings, seed, self._place())
+        train(run, (plan, settings), whole, images, weights, seed, self._keeping())
         return run.net.eval()
 
     def _members(self, frame: Frame, trained: list[nn.Module]) -> Rebuilders:

@@ -19,9 +19,11 @@ from torch import Tensor, nn
 from torch.optim import Adam
 
 from aberra.data.images import TrainingImages
+from aberra.diffusion.losses import per_image
 from aberra.localise.base import Error, MapStyle, Restorers
 from aberra.localise.frame import Frame
-from aberra.localise.network import Batch, NetworkLocaliser, Pace, Training, per_image
+from aberra.localise.network import NetworkLocaliser
+from aberra.loop import Batch, Losses, Run, Tempo, train
 from aberra.nets.building import seeded
 from aberra.nets.place import Place, Precision
 from aberra.rng import RandomState, draw_seeds
@@ -39,18 +41,18 @@ class ReconstructionPreset:
     down: tuple[int, ...]
     up: tuple[int, ...]
     code: int
-    pace: Pace
+    tempo: Tempo
 
 
 # The spatial code is an eighth of the numbers of a grey image at every size, as at 256 pixels in
 # the original; with its 128 channels at 64 pixels it would be larger than the image.
 PRESETS = {
-    "small": ReconstructionPreset(64, (32, 64, 128), (64, 32, 32), 8, Pace(1200, 16, 1e-3)),
+    "small": ReconstructionPreset(64, (32, 64, 128), (64, 32, 32), 8, Tempo(1200, 16, 1e-3)),
     "medium": ReconstructionPreset(
-        128, (32, 64, 128, 128), (128, 64, 32, 32), 32, Pace(10_000, 16, 5e-4)
+        128, (32, 64, 128, 128), (128, 64, 32, 32), 32, Tempo(10_000, 16, 5e-4)
     ),
     "paper": ReconstructionPreset(
-        256, (32, 64, 128, 128, 128), (128, 64, 32, 32, 32), 128, Pace(50_000, 8, 1e-4)
+        256, (32, 64, 128, 128, 128), (128, 64, 32, 32, 32), 128, Tempo(50_000, 8, 1e-4)
     ),
 }
 
@@ -168,7 +170,7 @@ class DenseNet(nn.Module):
         return self.decode(self.encode(x)[0])
 
 
-class SpatialTraining(Training):
+class SpatialRun(Run):
     """Learns to rebuild images through a narrow map."""
 
     def __init__(self, plan: SpatialPlan, learning_rate: float, seed: int, place: Place) -> None:
@@ -177,16 +179,16 @@ class SpatialTraining(Training):
         self.nets = {"net": self.net}
         self.optimisers = {"net": Adam(self.net.parameters(), learning_rate)}
 
-    def step(self, step: int, batch: Batch) -> Tensor:
+    def step(self, step: int, batch: Batch) -> Losses:
         """Update the network; return its loss."""
         with self.place.autocast():
             x_hat = self.net(batch.x)
         loss = reconstruction_loss(batch.x, x_hat.float(), batch.w)
         self.update("net", loss)
-        return loss
+        return {"loss": loss}
 
 
-class DenseTraining(Training):
+class DenseRun(Run):
     """Learns to rebuild images from a random draw near their latent mean."""
 
     def __init__(
@@ -197,7 +199,7 @@ class DenseTraining(Training):
         self.nets = {"net": self.net}
         self.optimisers = {"net": Adam(self.net.parameters(), learning_rate)}
 
-    def step(self, step: int, batch: Batch) -> Tensor:
+    def step(self, step: int, batch: Batch) -> Losses:
         """Update the network; return its loss."""
         with self.place.autocast():
             mu, log_sigma = self.net.encode(batch.x)
@@ -207,7 +209,7 @@ class DenseTraining(Training):
             x_hat = self.net.decode(z)
         loss = vae_loss(batch.x, x_hat.float(), mu, log_sigma, batch.w, self.kl_weight)
         self.update("net", loss)
-        return loss
+        return {"loss": loss}
 
 
 @dataclass
@@ -333,9 +335,9 @@ class SpatialAE(NetworkLocaliser):
         preset = PRESETS[self.preset]
         code = self.code_channels or preset.code
         plan = SpatialPlan(images.shape[1], preset.down, preset.up, code)
-        pace = self._pace(preset.pace)
-        run = SpatialTraining(plan, pace.learning_rate, seed, self._place())
-        self._train_through(run, plan, pace, images, weights, seed)
+        tempo = self._tempo(preset.tempo)
+        run = SpatialRun(plan, tempo.learning_rate, seed, self._place())
+        train(run, plan, tempo, images, weights, seed, self._keeping())
         return run.net.eval()
 
     def _members(self, frame: Frame, trained: list[nn.Module]) -> Rebuilders:
@@ -461,9 +463,9 @@ class DenseVAE(NetworkLocaliser):
             self.n_latent,
             (images.shape[2] // multiple, images.shape[3] // multiple),
         )
-        pace = self._pace(preset.pace)
-        run = DenseTraining(plan, pace.learning_rate, self.kl_weight, seed, self._place())
-        self._train_through(run, (plan, self.kl_weight), pace, images, weights, seed)
+        tempo = self._tempo(preset.tempo)
+        run = DenseRun(plan, tempo.learning_rate, self.kl_weight, seed, self._place())
+        train(run, (plan, self.kl_weight), tempo, images, weights, seed, self._keeping())
         return run.net.eval()
 
     def _members(self, frame: Frame, trained: list[nn.Module]) -> Rebuilders:

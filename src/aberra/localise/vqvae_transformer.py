@@ -24,10 +24,12 @@ from torch.nn import functional as F
 from torch.optim import Adam
 
 from aberra.data.images import TrainingImages
+from aberra.diffusion.losses import per_image
 from aberra.localise.base import Error, Images, Maps, MapStyle, Restorers
 from aberra.localise.frame import Frame
-from aberra.localise.network import Batch, NetworkLocaliser, Pace, Training, per_image
+from aberra.localise.network import NetworkLocaliser
 from aberra.localise.reconstruction import reconstruction_loss
+from aberra.loop import Batch, Losses, Run, Tempo, train
 from aberra.nets.building import seeded
 from aberra.nets.place import Place, Precision
 from aberra.rng import RandomState, draw_seeds, torch_generator
@@ -52,18 +54,18 @@ class VQPreset:
     model_width: int
     depth: int
     n_heads: int
-    pace: Pace  # of the VQ-VAE
+    tempo: Tempo  # of the VQ-VAE
     transformer_steps: int
     transformer_rate: float
 
 
 PRESETS = {
-    "small": VQPreset(64, (32, 64), 1, 32, 32, 96, 3, 4, Pace(800, 16, 1e-3), 1000, 1e-3),
+    "small": VQPreset(64, (32, 64), 1, 32, 32, 96, 3, 4, Tempo(800, 16, 1e-3), 1000, 1e-3),
     "medium": VQPreset(
-        128, (64, 128, 128), 2, 32, 64, 256, 8, 8, Pace(20_000, 16, 3e-4), 40_000, 3e-4
+        128, (64, 128, 128), 2, 32, 64, 256, 8, 8, Tempo(20_000, 16, 3e-4), 40_000, 3e-4
     ),
     "paper": VQPreset(
-        256, (256, 256, 256), 3, 32, 256, 256, 24, 8, Pace(100_000, 16, 1e-4), 100_000, 5e-4
+        256, (256, 256, 256), 3, 32, 256, 256, 24, 8, Tempo(100_000, 16, 1e-4), 100_000, 5e-4
     ),
 }
 
@@ -179,7 +181,7 @@ class VQNet(nn.Module):
         return logits[:, :, :-1].float().log_softmax(dim=2)
 
 
-class VQTraining(Training):
+class VQRun(Run):
     """First the VQ-VAE, then the transformer on its codes."""
 
     def __init__(
@@ -194,10 +196,10 @@ class VQTraining(Training):
             "transformer": Adam(self.net.transformer.parameters(), rates[1]),
         }
 
-    def step(self, step: int, batch: Batch) -> Tensor:
+    def step(self, step: int, batch: Batch) -> Losses:
         """Update what is to be learnt in this step; return its loss."""
         if step >= self.vq_steps:
-            return self._transformer_step(batch)
+            return {"transformer": self._transformer_step(batch)}
         net = self.net
         with self.place.autocast():
             z = net.vqvae.encode(batch.x)
@@ -212,7 +214,7 @@ class VQTraining(Training):
         loss = loss + COMMITMENT * commitment_loss(z, embedded, batch.w)
         self.update("vqvae", loss)
         self._move_codes(batch, z.detach())
-        return loss
+        return {"codes": loss}
 
     @torch.no_grad()
     def _move_codes(self, batch: Batch, z: Tensor) -> None:
@@ -475,14 +477,14 @@ class VQTransformer(NetworkLocaliser):
             n_heads=preset.n_heads,
             map_size=(images.shape[2] // multiple, images.shape[3] // multiple),
         )
-        pace = self._pace(preset.pace)
+        tempo = self._tempo(preset.tempo)
         whole = replace(
-            pace,
-            train_steps=pace.train_steps + (self.transformer_steps or preset.transformer_steps),
+            tempo,
+            train_steps=tempo.train_steps + (self.transformer_steps or preset.transformer_steps),
         )
-        rates = (pace.learning_rate, preset.transformer_rate)
-        run = VQTraining(plan, pace.train_steps, rates, seed, self._place())
-        self._train_through(run, (plan, pace, rates), whole, images, weights, seed)
+        rates = (tempo.learning_rate, preset.transformer_rate)
+        run = VQRun(plan, tempo.train_steps, rates, seed, self._place())
+        train(run, (plan, tempo, rates), whole, images, weights, seed, self._keeping())
         return run.net.eval()
 
     def _members(self, frame: Frame, trained: list[VQNet]) -> CodeHealers:

@@ -8,12 +8,13 @@ the numbers of the whole batch and works on its share, so the result is that of 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 Precision = Literal["auto", "float32", "bfloat16"]
 
@@ -38,16 +39,16 @@ class Place:
         part = batch_size // self.world_size
         return slice(self.rank * part, (self.rank + 1) * part)
 
-    def set_up(self, net: nn.Module) -> nn.Module:
-        """Return the network as the training step is to call it."""
-        return net if self.fabric is None else self.fabric.setup_module(net)
-
-    def backward(self, loss: Tensor) -> None:
-        """Compute gradients, averaged over the processes."""
+    def average(self, gradients: Sequence[Tensor]) -> None:
+        """Replace gradients by their mean over the processes, in one exchange."""
         if self.fabric is None:
-            loss.backward()
-        else:
-            self.fabric.backward(loss)
+            return
+        flat = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        mean = self.fabric.all_reduce(flat, reduce_op="mean")
+        for gradient, part in zip(
+            gradients, mean.split([g.numel() for g in gradients]), strict=True
+        ):
+            gradient.copy_(part.view_as(gradient))
 
     def autocast(self) -> AbstractContextManager[Any]:
         """Let networks compute in bfloat16 where that was chosen."""
