@@ -18,9 +18,11 @@ from typer.testing import CliRunner
 
 from aberra.cli import app
 from aberra.data import registry
-from aberra.data.catalogue import DATA_SETS, DataSet
-from aberra.data.download import Patience, RemoteFile, fetch, kept_sha256
+from aberra.data.catalogue import DATA_SETS
+from aberra.data.data_set import DataSet
+from aberra.data.download import fetch, kept_sha256
 from aberra.data.lock import only_one
+from aberra.data.transfer import Patience, RemoteFile
 from aberra.errors import DataError
 from aberra.progress import listening
 
@@ -457,7 +459,8 @@ def test_a_folder_that_cannot_be_written(server, wanted, tmp_path):
 FETCH = """
 import sys
 from pathlib import Path
-from aberra.data.download import Patience, RemoteFile, fetch
+from aberra.data.download import fetch
+from aberra.data.transfer import Patience, RemoteFile
 from aberra.data.lock import only_one
 from aberra.errors import DataError
 if len(sys.argv) > 5:

@@ -24,9 +24,9 @@ from aberra.cli import app
 from aberra.data import originals
 from aberra.data.archives import Unpacking, unpack
 from aberra.data.catalogue import DATA_SETS
-from aberra.data.download import RemoteFile
 from aberra.data.originals import MNIST_FILES, read_cifar10, read_idx, read_table
 from aberra.data.registry import data_dir, entry, find, get, load_images, load_table
+from aberra.data.transfer import RemoteFile
 from aberra.errors import DataError
 
 REAL = pytest.mark.skipif(not os.environ.get("ABERRA_DATA"), reason="$ABERRA_DATA is not set")

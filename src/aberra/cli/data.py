@@ -12,7 +12,7 @@ import typer
 from aberra.cli.shell import begin, command, shell
 
 if TYPE_CHECKING:
-    from aberra.data.catalogue import DataSet
+    from aberra.data.data_set import DataSet
     from aberra.data.registry import Found
 
 Folder = Annotated[

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from aberra.data.archives import unpack
-from aberra.data.catalogue import DATA_SETS, DataSet
-from aberra.data.download import Patience, fetch
+from aberra.data.catalogue import DATA_SETS
+from aberra.data.data_set import DataSet
+from aberra.data.download import fetch
 from aberra.data.originals import (
     Images,
     Table,
@@ -25,6 +26,7 @@ from aberra.data.originals import (
     read_mnist,
     read_table,
 )
+from aberra.data.transfer import Patience
 from aberra.errors import DataError
 
 
