@@ -65,7 +65,7 @@ def fit_images(wishes: Wishes) -> tuple[Any, Recipe]:
     look = wishes.look_for or LookFor.both
     model = image_model(wishes, look, 3, false_alarm_rate=FALSE_ALARMS["images"])
     trained = _train(model, images, wishes, "images")
-    threshold = getattr(model, "threshold_", 0.0)
+    threshold = model.map_threshold_
     if wishes.robust_for("images") is not Robust.none:
         threshold = _ensemble_threshold(model, images, trust.trust_in(model, trained.scores))
     about_map = f"{_about_map(look)}; flagged above {threshold:.4g}"
@@ -93,7 +93,7 @@ def fit_volumes(wishes: Wishes) -> tuple[Any, Recipe]:
         del slices  # lets go of the file
     threshold = _brain_threshold(model, held or train[:MOST_HELD], preparation, wishes.axes)
     if wishes.robust_for("volumes") is Robust.none:
-        model.threshold_ = threshold
+        model.map_threshold_ = threshold
     placed = (
         f"{count(len(held), 'scan')} held out"
         if held
