@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from aberra.errors import ModelFileError
 from aberra.explain.doubts import Doubt
 from aberra.explain.reasons import Reason
 
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
+N_QUANTILES = 1001
 LATER = {
     "quantiles",
     "map_threshold",
@@ -100,3 +104,8 @@ def _doubt(held: Mapping[str, Any]) -> Doubt:
     return Doubt(
         int(held["row"]), str(held["name"]), float(held["trust"]), float(held["score"]), reasons
     )
+
+
+def score_quantiles(scores: NDArray[np.float64]) -> list[float]:
+    """Return training scores at even quantiles, which stand for all of them in a recipe."""
+    return [float(q) for q in np.quantile(scores, np.linspace(0, 1, N_QUANTILES))]

@@ -25,7 +25,7 @@ from aberra.explain.reasons import (
     reasons_in_words,
     shown_value,
 )
-from aberra.explain.rounds import STOPPED, story_of
+from aberra.explain.rounds import STOPPED, RoundsStory, story_of
 from aberra.explain.scales import Scale, nice_steps, score_scale
 from aberra.explain.subject import Subject, reference_scores
 from aberra.explain.training import (
@@ -179,11 +179,21 @@ def test_the_caller_may_know_better_why_it_stopped(iadc):
     assert story.in_short().endswith("; the time budget of 2 min was used up")
 
 
-def test_a_round_is_kept_for_the_reason_that_is_given(iadc, monkeypatch):
-    monkeypatch.setattr(iadc.history_, "_crossings", [20, 2, 9])
-    assert "Round 3 was kept: in this round the fewest rows" in story_of(iadc).sentences("row")[1]
-    monkeypatch.setattr(iadc.history_, "_crossings", [40, 30, 45])  # restless to the end
-    assert "Round 4 was kept: no round was calm" in story_of(iadc).sentences("row")[1]
+class Rounds(list):
+    """Stands for a history of four rounds."""
+
+    def __init__(self, crossings, kept):
+        super().__init__(range(4))
+        self.crossings, self.kept = (lambda: crossings), kept
+
+
+def test_a_round_is_kept_for_the_reason_that_is_given():
+    calm, restless = Rounds([20, 2, 9], 2), Rounds([40, 30, 45], 3)
+    assert RoundsStory(calm, "").sentences("row")[1] == (
+        "Round 3 was kept: in this round the fewest rows crossed over to the odder part of the "
+        "ranking."
+    )
+    assert "Round 4 was kept: no round was calm" in RoundsStory(restless, "").sentences("row")[1]
 
 
 def test_without_rounds_there_is_no_story(table):

@@ -42,12 +42,12 @@ LAYERS = {
     "plots": 7,
     "recipe": 7,
     "scoring": 7,
-    "workflow": 8,
-    "demo": 9,
-    "reproduce": 9,
-    "report": 9,
-    "viewer": 9,
-    "cli": 10,
+    "report": 8,
+    "viewer": 8,
+    "reproduce": 8,
+    "workflow": 9,  # everything that people do with files, reports and the viewer included
+    "demo": 10,
+    "cli": 11,
 }
 
 

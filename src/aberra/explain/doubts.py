@@ -68,6 +68,7 @@ def doubts(
     names: Sequence[str] | None = None,
     reasons_of: ReasonsOf | None = None,
     n: int = N_DOUBTS,
+    thing: str = "row",
 ) -> list[Doubt]:
     """Return the least trusted samples.
 
@@ -75,11 +76,13 @@ def doubts(
     ----------
     trust, scores : ndarray of shape (n_samples,)
     names : sequence of str, optional
-        What each sample is called; "row" and its position from 0 by default.
+        What each sample is called; `thing` and its position from 0 by default.
     reasons_of : callable, optional
         From positions of samples to the reasons of each; none by default.
     n : int, default=10
         How many samples to return.
+    thing : str, default="row"
+        What one sample is, where it has no name.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def doubts(
     return [
         Doubt(
             int(row),
-            f"row {row}" if names is None else str(names[row]),
+            f"{thing} {row}" if names is None else str(names[row]),
             float(trust[row]),
             float(scores[row]),
             found,
@@ -100,7 +103,7 @@ def doubts(
     ]
 
 
-def learnt_doubts(model: Scorer, n: int = N_DOUBTS) -> list[Doubt]:
+def learnt_doubts(model: Scorer, n: int = N_DOUBTS, thing: str = "row") -> list[Doubt]:
     """Return the least trusted samples that a model itself remembers, named by position.
 
     Parameters
@@ -108,6 +111,8 @@ def learnt_doubts(model: Scorer, n: int = N_DOUBTS) -> list[Doubt]:
     model : Scorer
     n : int, default=10
         How many samples to return.
+    thing : str, default="row"
+        What one sample is.
 
     Returns
     -------
@@ -115,7 +120,7 @@ def learnt_doubts(model: Scorer, n: int = N_DOUBTS) -> list[Doubt]:
         Empty where training learnt no trust.
     """
     trust, scores = model.training_trust(), model.training_scores()
-    return [] if trust is None or scores is None else doubts(trust, scores, n=n)
+    return [] if trust is None or scores is None else doubts(trust, scores, n=n, thing=thing)
 
 
 def n_low(trust: Scores) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -52,35 +53,48 @@ class RoundsStory:
 
     Parameters
     ----------
-    lines : list of RoundLine
-        One a round.
-    kept : int
-        Index of the round that was kept.
-    trust : ndarray of shape (n_rounds, n)
-        Trust in each training sample after each round.
+    history : History
+        At least one round.
     because : str
         Why training stopped, as a clause.
     """
 
-    lines: list[RoundLine]
-    kept: int
-    trust: NDArray[np.float64]
+    history: History
     because: str
+
+    @property
+    def kept(self) -> int:
+        """Index of the round that was kept."""
+        return self.history.kept
 
     @property
     def crossings(self) -> list[int]:
         """Crossings of the second round and the later ones."""
-        return [line.crossings for line in self.lines if line.crossings is not None]
+        return self.history.crossings()
+
+    @cached_property
+    def trust(self) -> NDArray[np.float64]:
+        """Trust in each training sample after each round, (n_rounds, n)."""
+        return np.stack([self.history.weights(t) for t in range(len(self.history))])
+
+    @cached_property
+    def lines(self) -> list[RoundLine]:
+        """The rounds in numbers."""
+        crossings: list[int | None] = [None, *self.crossings]
+        return [
+            RoundLine(t + 1, crossings[t], n_low(self.trust[t]), one.seconds, t == self.kept)
+            for t, one in enumerate(self.history)
+        ]
 
     def in_short(self) -> str:
         """Tell the story in one line, such as "7, round 5 was kept; the ranking had settled"."""
-        return f"{len(self.lines)}, round {self.kept + 1} was kept; {self.because}"
+        return f"{len(self.history)}, round {self.kept + 1} was kept; {self.because}"
 
     def sentences(self, thing: str = "sample") -> list[str]:
         """Tell the story in whole sentences; `thing` is what a training sample is called."""
         if not self.crossings:
             return [f"Training had one round only, so no {thing} could cross over."]
-        took = count(len(self.lines), "round")
+        took = count(len(self.history), "round")
         return [f"Training took {took}. It stopped because {self.because}.", self._why_kept(thing)]
 
     def _why_kept(self, thing: str) -> str:
@@ -108,12 +122,4 @@ def story_of(model: Scorer, because: str = "") -> RoundsStory | None:
         None for a model that was not trained in rounds.
     """
     history = cast(History | None, model.training_rounds())
-    if not history:
-        return None
-    trust = np.stack([history.weights(t) for t in range(len(history))])
-    crossings: list[int | None] = [None, *history.crossings()]
-    lines = [
-        RoundLine(t + 1, crossings[t], n_low(trust[t]), history[t].seconds, t == history.kept)
-        for t in range(len(history))
-    ]
-    return RoundsStory(lines, history.kept, trust, because or STOPPED[history.reason])
+    return RoundsStory(history, because or STOPPED[history.reason]) if history else None

@@ -15,7 +15,11 @@ from aberra.contract.rows import RowScorer
 from aberra.contract.scorer import Scorer
 from aberra.explain import training
 from aberra.explain.doubts import Doubt, learnt_doubts, n_low
+from aberra.explain.glossary import explained
 from aberra.explain.rounds import RoundsStory, story_of
+from aberra.explain.training import Fact
+from aberra.robust.iadc import Ensemble
+from aberra.words import count, percent
 
 THINGS = {"table": "row", "images": "image", "volumes": "slice"}
 
@@ -148,7 +152,7 @@ class Subject:
         """Return at most n of the least trusted samples: those noted, or those remembered."""
         if self.notes is not None and self.notes.doubts:
             return list(self.notes.doubts[:n])
-        return learnt_doubts(self.model, n)
+        return learnt_doubts(self.model, n, self.thing)
 
     def sentences(self) -> list[str]:
         """Say what the model does, and which samples and pixels it flags."""
@@ -158,6 +162,32 @@ class Subject:
         if self.map_threshold is not None:
             said.append(training.about_map_threshold(self.map_threshold))
         return said
+
+    def facts(self) -> list[Fact]:
+        """Return what the model itself knows about its training."""
+        facts = [training.input_size(self.model)]
+        if self.n_samples is not None:
+            facts.insert(0, Fact("Training samples", count(self.n_samples, self.thing)))
+        if isinstance(self.model, Ensemble):
+            n_members = str(self.model.n_members)
+            facts.append(Fact("Members", n_members, "each trained on its own random choice"))
+        if self.story is not None:
+            facts.append(Fact("Rounds", self.story.in_short()))
+        if self.contamination is not None:
+            note = f"of the training {self.thing}s score above the threshold"
+            facts.append(Fact("Estimated contamination", percent(self.contamination), note))
+        return facts
+
+    def glossary(self, with_trust: bool = False) -> list[tuple[str, str]]:
+        """Return the words that a page about the model uses, with their meaning."""
+        terms = ["score", "threshold", *([] if self.sees_images else ["reason"])]
+        if self.story is not None or with_trust:
+            terms.append("trust")
+        if self.story is not None:
+            terms += ["round", "crossing"]
+        if isinstance(self.model, Ensemble):
+            terms.append("member")
+        return explained(*terms, *(["map"] if self.model.localises else []))
 
     def flags(self, scores: Scores) -> NDArray[np.bool_]:
         """Say which scores lie above the threshold."""

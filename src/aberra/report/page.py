@@ -23,7 +23,7 @@ def render(report: Report) -> str:
         loader=jinja.FunctionLoader(_part),
     )
     environment.filters.update(number=number, percent=percent, score=score)
-    environment.globals.update(count=count, lost_trust=LOST_TRUST)
+    environment.globals.update(count=count, low_trust=LOST_TRUST)
     style, script = _part("page.css"), _part("page.js")
     page: str = environment.get_template("page.html.j2").render(
         report=report, style=style, script=script, policy=_policy(style, script)
