@@ -332,10 +332,13 @@ def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     assert noted["rounds"]["curves"] == [[round(float(w[5]), 4) for w in trust]]
     assert noted["rounds"]["kept"] == model.history_.kept
     assert noted["doubts"][0]["name"] == "Mrs Five"
-    assert noted["facts"] == [["Trained on", "a.csv, 220 rows"], ["Rounds", "found by fit"]]
-    named = dict(bare["facts"])
+    assert noted["facts"] == [
+        ["Trained on", "a.csv, 220 rows", ""],
+        ["Rounds", "found by fit", ""],
+    ]
+    named = {name: value for name, value, _ in bare["facts"]}
     assert f"round {model.history_.kept + 1} was kept" in named["Rounds"]
-    assert named["Estimated contamination"].startswith(f"{100 * model.contamination_:.1f} %")
+    assert named["Estimated contamination"] == f"{100 * model.contamination_:.1f} %"
     assert any(said.startswith("The threshold ") for said in bare["sentences"])
     assert sum(bare["scores"]["shares"]) == pytest.approx(1, abs=1e-3)
     above = [s for s, odd in zip(*map(bare["scores"].get, ("shares", "above")), strict=True) if odd]
@@ -343,6 +346,8 @@ def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     assert {"Trust", "Round", "Crossing", "Member"} <= {term for term, _ in bare["glossary"]}
     medians = [q[2] for q in bare["rounds"]["quantiles"]]
     assert medians == pytest.approx([np.median(w) for w in trust], abs=1e-4)
+    assert "numbered from 0" in bare["about_doubts"]
+    assert "noted when the model was trained" in noted["about_doubts"]
     assert bare["doubts"][0]["name"] == f"row {int(np.argmin(model.weights_))}"
     assert (plain["rounds"], plain["doubts"], plain["title"]) == (None, [], "OCSVM")
     assert broken.status_code == 422

@@ -16,6 +16,17 @@ from aberra.robust.weighting import LOST_TRUST, importance_weights
 N_DOUBTS = 10
 TEMPERATURE = 0.5  # IADC's default
 
+# Where a list of doubts comes from
+NOTED = "They were noted when the model was trained."
+AS_IADC_WOULD = (
+    "All of them counted fully in this training; the trust shown here is the one that IADC would "
+    "give them after its first round."
+)
+REMEMBERED = (
+    "The model remembers how far it trusts each training sample, but not the samples themselves, "
+    "so they are numbered from 0. A report on the training data shows their values and reasons."
+)
+
 ReasonsOf = Callable[[NDArray[np.int64]], Sequence[Sequence[Reason]]]
 
 

@@ -14,11 +14,12 @@ from aberra.contract.members import Scores
 from aberra.contract.rows import RowScorer
 from aberra.contract.scorer import Scorer
 from aberra.explain import training
-from aberra.explain.doubts import Doubt, learnt_doubts, n_low
+from aberra.explain.doubts import AS_IADC_WOULD, NOTED, REMEMBERED, Doubt, learnt_doubts, n_low
 from aberra.explain.glossary import explained
 from aberra.explain.rounds import RoundsStory, story_of
 from aberra.explain.training import Fact
 from aberra.robust.iadc import Ensemble
+from aberra.robust.weighting import LOST_TRUST
 from aberra.words import count, percent
 
 THINGS = {"table": "row", "images": "image", "volumes": "slice"}
@@ -115,6 +116,18 @@ class Subject:
         """How many training samples have low trust, where training learnt any."""
         return None if self.trust is None else n_low(self.trust)
 
+    def about_low_trust(self) -> list[str]:
+        """Say how many samples have low trust, and that this is no estimate of contamination."""
+        if not self.n_low_trust or self.trust is None:
+            return []
+        share = percent(self.n_low_trust / len(self.trust))
+        one = f"an {self.thing}" if self.thing == "image" else f"a {self.thing}"
+        return [
+            f"As a precaution, training relied little on {count(self.n_low_trust, self.thing)} "
+            f"({share}): each counts less than half as much as a typical one. Low trust alone does "
+            f"not mean that {one} does not belong."
+        ]
+
     @cached_property
     def story(self) -> RoundsStory | None:
         """The story of the rounds, where there were any."""
@@ -149,10 +162,17 @@ class Subject:
         return float(self.model.contamination_) if isinstance(self.model, RowScorer) else None
 
     def doubts(self, n: int) -> list[Doubt]:
-        """Return at most n of the least trusted samples: those noted, or those remembered."""
+        """Return at most n of the least trusted samples: those noted, or those of low trust."""
         if self.notes is not None and self.notes.doubts:
             return list(self.notes.doubts[:n])
-        return learnt_doubts(self.model, n, self.thing)
+        found = learnt_doubts(self.model, n, self.thing)
+        return [doubt for doubt in found if doubt.trust < LOST_TRUST]
+
+    def about_doubts(self) -> str:
+        """Say where the list of doubts comes from."""
+        if self.notes is None or not self.notes.doubts:
+            return REMEMBERED
+        return NOTED if self.trust is not None else f"{NOTED} {AS_IADC_WOULD}"
 
     def sentences(self) -> list[str]:
         """Say what the model does, and which samples and pixels it flags."""

@@ -147,7 +147,7 @@ def crossings_chart(crossings: Sequence[int], kept: int) -> str:
     """Draw how many samples crossed over in each round, from the second on."""
     n = len(crossings) + 1
     x, y = _rounds_axis(n), _upward(max(1.0, max(crossings) * 1.2))
-    parts = [_frame(x, y, "round", "samples", every=n)]
+    parts = [_frame(x, y, "round", "crossings", every=n)]
     half = min(24.0, 0.32 * (x.end - x.start) / n)
     for t, h in enumerate(crossings, start=2):
         place, top, chosen = x.place(t), y.place(h), t == kept + 1
@@ -172,7 +172,7 @@ def _frame(
     floor = HEIGHT - BOTTOM
     parts = [_text(y_name, 2, 14, "name", "start")]
     for value in y.ticks(24.0):
-        if y_name.startswith("samples") and value % 1:
+        if y_name == "crossings" and value % 1:
             continue
         place = y.place(value)
         words = f"{100 * value:g} %" if percents else number(value)

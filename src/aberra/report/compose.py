@@ -46,20 +46,9 @@ def _summary(subject: Subject, findings: Findings | None) -> list[str]:
             f"It estimates that {percent(subject.contamination)} of them do not belong: they score "
             "above the threshold. No labels were used."
         )
-    if subject.n_low_trust and n is not None:
-        sentences.append(
-            f"As a precaution, training relied little on {count(subject.n_low_trust, thing)} "
-            f"({percent(subject.n_low_trust / n)}): each counts less than half as much as a "
-            f"typical one. Low trust alone does not mean that {article(thing)} does not belong."
-        )
     if findings is not None and not findings.trained_on:
         sentences.append(_found(findings))
     return sentences
-
-
-def article(thing: str) -> str:
-    """Return a thing with its article: "a row", "an image"."""
-    return f"an {thing}" if thing[0] in "aeiou" else f"a {thing}"
 
 
 def _found(findings: Findings) -> str:
@@ -73,15 +62,12 @@ def _found(findings: Findings) -> str:
 
 def _figures(subject: Subject, findings: Findings | None) -> list[Fact]:
     """Return the few numbers that stand out on top."""
-    n, low = subject.n_samples, subject.n_low_trust
     figures = []
-    if n is not None:
-        figures.append(Fact(f"training {subject.thing}s", f"{n:,}"))
+    if subject.n_samples is not None:
+        figures.append(Fact(f"training {subject.thing}s", f"{subject.n_samples:,}"))
     if subject.contamination is not None:
         share = percent(subject.contamination)
-        figures.append(Fact("estimated contamination", share, "above the threshold"))
-    if low is not None and n:
-        figures.append(Fact("low trust", percent(low / n), f"{low:,}, as a precaution"))
+        figures.append(Fact("estimated contamination", share, "of the training data"))
     if findings is not None and not findings.trained_on:
         figures.append(Fact(f"{findings.thing}s examined", f"{len(findings.scores):,}"))
         if findings.n_flagged is not None:

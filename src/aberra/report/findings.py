@@ -28,7 +28,7 @@ class TableToReport:
     """Rows to report on, in chunks: each a data frame and the names of its rows."""
 
     chunks: Iterable[tuple[pd.DataFrame, Sequence[str]]]
-    name: str = "data"
+    name: str = "the data"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class ImagesToReport:
 
     names: Sequence[str]
     read: Callable[[Sequence[int]], NDArray[Any]]
-    name: str = "data"
+    name: str = "the data"
 
 
 def found_in(
@@ -96,7 +96,7 @@ def of_table(subject: Subject, table: TableToReport, top: int) -> Findings:
         scores.append(found)
         oddest.add(rows, names, found)
     if oddest.rows is None:
-        raise DataError(f"{table.name} holds no rows. Give a table with at least one.")
+        raise DataError(f"There are no rows in {table.name}. Give a table with at least one.")
     every = np.concatenate(scores)
     reasons = reasons_in_words(subject.model, oddest.rows)
     return found_in(
@@ -143,7 +143,7 @@ def of_images(subject: Subject, data: ImagesToReport, top: int) -> Findings:
     """Score images a few at a time; show the oddest as they are, restored, and as a map."""
     n = len(data.names)
     if not n:
-        raise DataError(f"{data.name} holds no images. Give at least one.")
+        raise DataError(f"There are no images in {data.name}. Give at least one.")
     scores = np.empty(n)
     for start in range(0, n, IMAGES_AT_A_TIME):
         some = range(start, min(n, start + IMAGES_AT_A_TIME))

@@ -31,7 +31,7 @@ class ScansToReport:
     names: Sequence[str]
     read: Callable[[int], Volume]
     preparation: Preparation
-    name: str = "data"
+    name: str = "the data"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def of_scans(subject: Subject, data: ScansToReport, top: int) -> Findings:
         advance("scoring scans", (k + 1) / len(data.names), name)
     if not scores:
         why = failures[0][1] if failures else "The folder is empty."
-        raise DataError(f"No scan of {data.name} can be used. {why}")
+        raise DataError(f"No scan in {data.name} can be used. {why}")
     order = np.argsort(-np.array(scores), kind="stable")[:top]
     samples = [Sample(rank + 1, names[k], scores[k]) for rank, k in enumerate(order)]
     shown = [small for *_, small in sorted(best, key=lambda entry: entry[:2], reverse=True)]

@@ -10,29 +10,15 @@ from aberra.report.charts import crossings_chart, trust_chart
 from aberra.report.contents import Findings, RoundsSection, Sample
 from aberra.robust.weighting import LOST_TRUST
 
-N_WITHOUT_DATA = 25
-NOTED = "These samples were noted when the model was trained."
-AS_IADC_WOULD = (
-    "All of them counted fully in this training. The trust shown here is the one that IADC would "
-    "give them after its first round."
-)
-WITHOUT_DATA = (
-    "The model remembers how far it trusts each training sample, but not the samples themselves. "
-    "To see them and why they are odd, give the training data to the report. They are counted "
-    "from 0 here."
-)
+MOST_DOUBTS = 25
 
 
 def doubts_of(subject: Subject, findings: Findings | None) -> tuple[list[Sample], str]:
     """Return the least trusted training samples, and a note on where they come from."""
     if findings is not None and findings.trained_on:
         return [], ""  # the findings are these very samples
-    found = subject.doubts(N_WITHOUT_DATA)
-    if subject.notes is not None and subject.notes.doubts:
-        note = NOTED if subject.trust is not None else f"{NOTED} {AS_IADC_WOULD}"
-    else:
-        found, note = [doubt for doubt in found if doubt.trust < LOST_TRUST], WITHOUT_DATA
-    return [_line(k + 1, doubt, subject) for k, doubt in enumerate(found)], note
+    found = subject.doubts(MOST_DOUBTS)
+    return [_line(k + 1, doubt, subject) for k, doubt in enumerate(found)], subject.about_doubts()
 
 
 def _line(rank: int, doubt: Doubt, subject: Subject) -> Sample:
@@ -50,6 +36,5 @@ def rounds_of(subject: Subject) -> RoundsSection | None:
     groups = ((~low, f"other {thing}s", False), (low, f"{thing}s with low trust", True))
     bands = [trust_band(story.trust, name, rows, odd) for rows, name, odd in groups if rows.any()]
     crossings = crossings_chart(story.crossings, story.kept) if story.crossings else ""
-    return RoundsSection(
-        story.sentences(thing), trust_chart(bands, story.kept), crossings, story.lines
-    )
+    said = [*story.sentences(thing), *subject.about_low_trust()]
+    return RoundsSection(said, trust_chart(bands, story.kept), crossings, story.lines)

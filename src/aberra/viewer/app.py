@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import FastAPI, HTTPException, Query, Request
@@ -17,19 +16,17 @@ from aberra.viewer.catalogue import Catalogue, Item
 from aberra.viewer.guard import REPORT_POLICY
 from aberra.viewer.held import Held
 from aberra.viewer.marks import Mark, Marks
+from aberra.viewer.pages import STATIC, framed_page
 from aberra.viewer.series import series_as_nifti
 from aberra.viewer.tables import Query as Rows
 from aberra.viewer.tables import ScoreTable
 
-STATIC = Path(__file__).parent / "static"
 BUNDLE = STATIC / "niivue.js"
 TYPES = {
-    ".html": "text/html",
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-PAGES = {"scans": "scans.html", "table": "table.html", "model": "model.html"}
 CHUNK = 1 << 20
 NOTHING = "There is nothing at this address."
 
@@ -126,7 +123,7 @@ def _add_pages(app: FastAPI, shelf: Shelf) -> None:
         if item.kind == "report":
             headers = {"content-security-policy": REPORT_POLICY}
             return _stream(shelf.held(item.file), "text/html; charset=utf-8", headers)
-        return static(PAGES[item.kind])
+        return Response(framed_page(item.kind), media_type="text/html")
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:

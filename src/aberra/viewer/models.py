@@ -10,6 +10,7 @@ import numpy as np
 from aberra.explain.charts import score_bins, trust_band
 from aberra.explain.doubts import Doubt
 from aberra.explain.subject import Subject
+from aberra.explain.training import Fact
 from aberra.model_file import load, load_notes
 from aberra.recipe import Recipe
 from aberra.words import count, number
@@ -28,8 +29,9 @@ def model_page(path: Path) -> dict[str, Any]:
     Returns
     -------
     page : dict
-        `title`, `sentences`, `facts` (pairs of texts), `rounds` (None for a model without
-        rounds), `scores` (None where no training scores are known), `doubts` and `glossary`.
+        `title`, `thing` (what a training sample is called), `sentences`, `facts` (name, value and
+        note of each), `rounds` (None for a model without rounds), `scores` (None where no
+        training scores are known), `doubts`, `about_doubts` and `glossary`.
     """
     recipe = Recipe.of(load_notes(path))
     subject = Subject(load(path), recipe)
@@ -42,20 +44,23 @@ def model_page(path: Path) -> dict[str, Any]:
         "rounds": _rounds(subject, doubts),
         "scores": _scores(subject),
         "doubts": [_shown(doubt) for doubt in doubts],
+        "about_doubts": subject.about_doubts(),
         "glossary": subject.glossary(with_trust=bool(doubts)),
     }
 
 
-def _facts(subject: Subject, recipe: Recipe | None) -> list[tuple[str, str]]:
+def _facts(subject: Subject, recipe: Recipe | None) -> list[tuple[str, str, str]]:
     """Return what the recipe notes, or else what the model itself knows."""
-    facts: list[tuple[str, str]] = []
+    facts: list[Fact] = []
     if recipe is not None:
-        facts.append(("trained on", f"{recipe.data}, {count(recipe.n_samples, subject.thing)}"))
-        facts += recipe.choices  # they tell of rounds, threshold and what was left out as well
-        facts += [(f"{name} (labels)", f"{value:.3f}") for name, value in recipe.metrics.items()]
+        facts.append(Fact("trained on", f"{recipe.data}, {count(recipe.n_samples, subject.thing)}"))
+        # They tell of rounds, threshold and what was left out as well.
+        facts += [Fact(name, why) for name, why in recipe.choices]
+        measured = "measured with labels, which training never saw"
+        facts += [Fact(k.upper(), f"{v:.3f}", measured) for k, v in recipe.metrics.items()]
     if recipe is None or not recipe.choices:
-        facts += [(fact.name, f"{fact.value} {fact.note}".strip()) for fact in subject.facts()]
-    return [(name[:1].upper() + name[1:], value) for name, value in facts]
+        facts += subject.facts()
+    return [(fact.name[:1].upper() + fact.name[1:], fact.value, fact.note) for fact in facts]
 
 
 def _rounds(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None:
@@ -68,6 +73,7 @@ def _rounds(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None:
         "kept": story.kept,
         "crossings": story.crossings,
         "sentences": story.sentences(subject.thing),
+        "about_low_trust": subject.about_low_trust(),
         "samples": trust.shape[1],
         "quantiles": trust_band(trust, "all").quantiles.round(4).tolist(),
         "curves": trust[:, rows].T.round(4).tolist(),
