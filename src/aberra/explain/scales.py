@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
-LONG_TAIL = 8.0  # times the distance from the middle to where nine of ten numbers lie
+LONG_TAIL = 20.0  # times the distance from the median to the upper quartile
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,8 @@ def score_scale(*groups: Numbers) -> Scale:
     if high == low:
         margin = max(abs(high), 1.0) * 0.05
         return Scale(low - margin, high + margin)
-    middle, nine = (float(q) for q in np.quantile(values, (0.5, 0.9)))
-    bent = nine > middle and high - middle > LONG_TAIL * (nine - middle)
-    return Scale(low, high, middle, nine - middle if bent else 0.0)
+    lower, middle, upper = (float(q) for q in np.quantile(values, (0.25, 0.5, 0.75)))
+    if not 0 < LONG_TAIL * (upper - middle) < high - middle:
+        return Scale(low, high)
+    # The narrower side decides, so that neither is squeezed into a few bars; ties have no width.
+    return Scale(low, high, middle, min(upper - middle, middle - lower) or upper - middle)
