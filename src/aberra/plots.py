@@ -16,7 +16,6 @@ from aberra.robust.iadc import IADC
 from aberra.words import number
 
 NORMAL, ODD, LINE = "#0072B2", "#D55E00", "#444444"
-TICK_GAP = 0.12  # of the width of a picture
 
 
 def plot_trust(model: IADC, y: ArrayLike | None = None, ax: Any = None) -> Any:
@@ -44,10 +43,10 @@ def plot_trust(model: IADC, y: ArrayLike | None = None, ax: Any = None) -> Any:
     >>> ax.get_xlabel()
     'round'
     """
-    ax, story = _axes(ax), story_of(model)
+    ax, story = _given_or_new(ax), story_of(model)
     assert story is not None
     rounds = np.arange(1, len(story.trust) + 1)
-    for rows, name, colour, dash in _groups(y, story.trust.shape[1]):
+    for rows, name, colour, dash in _groups_of_rows(y, story.trust.shape[1]):
         band = trust_band(story.trust, name, rows)
         ax.plot(rounds, band.middle, dash, color=colour, label=name)
         ax.fill_between(rounds, *band.half, color=colour, alpha=0.2, linewidth=0)
@@ -85,14 +84,14 @@ def plot_scores(
     >>> ax.get_xlabel()
     'anomaly score'
     """
-    ax, values = _axes(ax), np.asarray(scores, dtype=np.float64)
+    ax, values = _given_or_new(ax), np.asarray(scores, dtype=np.float64)
     scale = (bins := score_bins([values], threshold)).scale
-    for rows, name, colour, _ in _groups(y, len(values)):
+    for rows, name, colour, _ in _groups_of_rows(y, len(values)):
         counts, _ = np.histogram(values[rows], bins.edges)
         ax.stairs(counts, bins.edges, fill=True, color=colour, alpha=0.6, label=name)
     if scale.spread:
         ax.set_xscale("function", functions=(scale.bent, scale.unbent))
-        ticks = scale.ticks(TICK_GAP)
+        ticks = scale.ticks()
         ax.set_xticks(ticks, [number(tick) for tick in ticks])
     ax.axvline(threshold, color=LINE, linestyle="--", label="threshold (no labels used)")
     ax.set(xlabel="anomaly score", ylabel="rows")
@@ -100,14 +99,14 @@ def plot_scores(
     return ax
 
 
-def _groups(y: ArrayLike | None, n: int) -> list[tuple[NDArray[np.bool_], str, str, str]]:
+def _groups_of_rows(y: ArrayLike | None, n: int) -> list[tuple[NDArray[np.bool_], str, str, str]]:
     if y is None:
         return [(np.ones(n, dtype=bool), "training rows", NORMAL, "-o")]
     odd = np.asarray(y, dtype=bool)
     return [(~odd, "normal rows", NORMAL, "-o"), (odd, "anomalies", ODD, "--s")]
 
 
-def _axes(ax: Any) -> Any:
+def _given_or_new(ax: Any) -> Any:
     if ax is not None:
         return ax
     from matplotlib.figure import Figure

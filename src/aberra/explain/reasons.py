@@ -92,14 +92,13 @@ def reasons(shares: Shares, columns: Sequence[str]) -> list[list[Reason]]:
 
     Parameters
     ----------
-    shares : ndarray of shape (n, d)
-    columns : sequence of str
-        Names of the d columns.
+    shares, columns
+        As in `leading_names`.
 
     Returns
     -------
     reasons : list of list of Reason
-        One list a row, the largest share first.
+        One list for each row, the largest share first.
     """
     return [
         [Reason(str(columns[j]), float(line[j])) for j in found if j >= 0]

@@ -58,7 +58,7 @@ class Scale:
         edges[0], edges[-1] = self.low, self.high
         return edges
 
-    def ticks(self, gap: float) -> list[float]:
+    def ticks(self, gap: float = 0.1) -> list[float]:
         """Return round numbers whose places are at least `gap` apart, the roundest first chosen."""
         chosen: list[float] = []
         for value in self._round_numbers():

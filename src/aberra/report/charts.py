@@ -84,7 +84,7 @@ def histogram(
     x = Axis(bins.scale, LEFT, WIDE - RIGHT)
     y = _upward(max(float(s.max()) for s in shares) * 1.05)
     places = x.places(bins.edges)
-    parts = [HATCH, _frame(x, y, "anomaly score", f"share of {thing}", percents=True)]
+    parts = [HATCH, _frame_of(x, y, "anomaly score", f"share of {thing}", percents=True)]
     parts += _bars(places, y, shares[0], bins.above)
     if compared is not None:
         parts.append(_steps(places, y, shares[1]))
@@ -120,7 +120,7 @@ def _mark(x: Axis, value: float, words: str, kind: str) -> str:
     """Draw a line across the chart, with words on the side where there is room."""
     place = x.place(value)
     anchor, shift = ("end", -6.0) if place > 0.7 * x.end else ("start", 6.0)
-    line = _line(place, TOP - 14, place, HEIGHT - BOTTOM, kind)
+    line = _stroke(place, TOP - 14, place, HEIGHT - BOTTOM, kind)
     return line + _text(words, place + shift, TOP - 4, "mark", anchor)
 
 
@@ -128,7 +128,7 @@ def trust_chart(bands: Sequence[TrustBand], kept: int) -> str:
     """Draw the trust in groups of samples over the rounds; `kept` is an index."""
     n = len(bands[0].middle)
     x, y = _rounds_axis(n), _upward(1.0)
-    parts = [_frame(x, y, "round", "trust", every=n), _mark(x, kept + 1, "round kept", "kept")]
+    parts = [_frame_of(x, y, "round", "trust", every=n), _mark(x, kept + 1, "round kept", "kept")]
     rounds = x.places(np.arange(1.0, n + 1))
     for band in bands:
         kind = " odd" if band.odd else ""
@@ -147,7 +147,7 @@ def crossings_chart(crossings: Sequence[int], kept: int) -> str:
     """Draw how many samples crossed over in each round, from the second on."""
     n = len(crossings) + 1
     x, y = _rounds_axis(n), _upward(max(1.0, max(crossings) * 1.2))
-    parts = [_frame(x, y, "round", "crossings", every=n)]
+    parts = [_frame_of(x, y, "round", "crossings", every=n)]
     half = min(24.0, 0.32 * (x.end - x.start) / n)
     for t, h in enumerate(crossings, start=2):
         place, top, chosen = x.place(t), y.place(h), t == kept + 1
@@ -165,7 +165,7 @@ def _rounds_axis(n: int) -> Axis:
     return Axis(Scale(0.5, n + 0.5), LEFT, NARROW - RIGHT)
 
 
-def _frame(
+def _frame_of(
     x: Axis, y: Axis, x_name: str, y_name: str, percents: bool = False, every: int = 0
 ) -> str:
     """Draw axes with labels, names and faint lines; `every`: whole numbers from 1 to it."""
@@ -176,13 +176,13 @@ def _frame(
             continue
         place = y.place(value)
         words = f"{100 * value:g} %" if percents else number(value)
-        parts.append(_line(x.start, place, x.end, place, "grid"))
+        parts.append(_stroke(x.start, place, x.end, place, "grid"))
         parts.append(_text(words, x.start - 8, place + 4, "tick", "end"))
     for value in _whole(every) if every else x.ticks(60.0):
         place = x.place(value)
-        parts.append(_line(place, floor, place, floor + 4, "axis"))
+        parts.append(_stroke(place, floor, place, floor + 4, "axis"))
         parts.append(_text(number(value), place, floor + 18, "tick", "middle"))
-    parts.append(_line(x.start, floor, x.end, floor, "axis"))
+    parts.append(_stroke(x.start, floor, x.end, floor, "axis"))
     parts.append(_text(x_name, (x.start + x.end) / 2, HEIGHT - 8, "name", "middle"))
     return "".join(parts)
 
@@ -200,7 +200,7 @@ def _points(pairs: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{px:.1f},{py:.1f}" for px, py in pairs)
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+def _stroke(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
     return tag("line", "", x1=x1, y1=y1, x2=x2, y2=y2, class_=kind)
 
 

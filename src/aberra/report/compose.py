@@ -24,10 +24,10 @@ def compose(
     return Report(
         title,
         subject.thing,
-        _summary(subject, findings),
+        _outcome(subject, findings),
         _figures(subject, findings),
         findings,
-        _scores(subject, findings),
+        _scores_section(subject, findings),
         doubts,
         note,
         rounds_of(subject),
@@ -37,7 +37,7 @@ def compose(
     )
 
 
-def _summary(subject: Subject, findings: Findings | None) -> list[str]:
+def _outcome(subject: Subject, findings: Findings | None) -> list[str]:
     """Say the outcome in a few sentences."""
     n, thing = subject.n_samples, subject.thing
     sentences = [f"{subject.name} was trained" + ("." if n is None else f" on {count(n, thing)}.")]
@@ -76,7 +76,7 @@ def _figures(subject: Subject, findings: Findings | None) -> list[Fact]:
     return figures
 
 
-def _scores(subject: Subject, findings: Findings | None) -> ScoresSection | None:
+def _scores_section(subject: Subject, findings: Findings | None) -> ScoresSection | None:
     """Return the chart of the scores; what is known decides which."""
     known, thing = subject.reference, subject.thing
     if findings is None or findings.trained_on:

@@ -38,10 +38,10 @@ def _part(name: str) -> str:
 def _policy(style: str, script: str) -> str:
     """Allow this style, this script and pictures inside the page; nothing else."""
     return (
-        f"default-src 'none'; img-src data:; style-src {_digest(style)}; "
-        f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src data:; style-src {_policy_digest(style)}; "
+        f"script-src {_policy_digest(script)}; base-uri 'none'; form-action 'none'"
     )
 
 
-def _digest(text: str) -> str:
+def _policy_digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"

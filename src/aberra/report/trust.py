@@ -18,10 +18,11 @@ def doubts_of(subject: Subject, findings: Findings | None) -> tuple[list[Sample]
     if findings is not None and findings.trained_on:
         return [], ""  # the findings are these very samples
     found = subject.doubts(MOST_DOUBTS)
-    return [_line(k + 1, doubt, subject) for k, doubt in enumerate(found)], subject.about_doubts()
+    lines = [_sample_of(k + 1, doubt, subject) for k, doubt in enumerate(found)]
+    return lines, subject.about_doubts()
 
 
-def _line(rank: int, doubt: Doubt, subject: Subject) -> Sample:
+def _sample_of(rank: int, doubt: Doubt, subject: Subject) -> Sample:
     reasons = tuple(ReasonInWords(column, share) for column, share in doubt.reasons)
     flagged = doubt.score > subject.model.threshold_
     return Sample(rank, doubt.name, doubt.score, bool(flagged), doubt.trust, reasons)

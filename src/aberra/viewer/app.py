@@ -12,10 +12,10 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
 from aberra.errors import AberraError
-from aberra.viewer.catalogue import Catalogue, Item
+from aberra.viewer.catalogue import Catalogue, ListedPage
 from aberra.viewer.guard import REPORT_POLICY
 from aberra.viewer.held import Held
-from aberra.viewer.marks import Mark, Marks
+from aberra.viewer.marks import Marks, ReviewMark
 from aberra.viewer.pages import STATIC, framed_page
 from aberra.viewer.series import series_as_nifti
 from aberra.viewer.tables import Query as Rows
@@ -27,7 +27,7 @@ TYPES = {
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-CHUNK = 1 << 20
+SENT_AT_ONCE = 1 << 20
 NOTHING = "There is nothing at this address."
 
 
@@ -35,7 +35,7 @@ class MarkChange(BaseModel):
     """The body of the only request that changes anything."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    mark: Mark | None
+    mark: ReviewMark | None
 
 
 class Shelf:
@@ -47,7 +47,7 @@ class Shelf:
         self.table = lru_cache(maxsize=2)(self._table)
         self.model = lru_cache(maxsize=8)(self._model)
 
-    def item(self, number: int, *kinds: str) -> Item:
+    def item(self, number: int, *kinds: str) -> ListedPage:
         """Return an item, or answer that there is none."""
         if not 0 <= number < len(self.found.items):
             raise HTTPException(404, NOTHING)
@@ -204,7 +204,7 @@ def _stream(held: Held, kind: str, headers: dict[str, str]) -> StreamingResponse
 def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield as many bytes as were promised, even if the file grows meanwhile."""
     with file:
-        while size > 0 and (piece := file.read(min(CHUNK, size))):
+        while size > 0 and (piece := file.read(min(SENT_AT_ONCE, size))):
             size -= len(piece)
             yield piece
 

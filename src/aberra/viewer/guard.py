@@ -87,7 +87,7 @@ class Guard:
 
     def check(self, scope: MutableMapping[str, Any]) -> bool:
         """Refuse what must not pass; return whether the cookie is still to be set."""
-        headers = _headers(scope["headers"])
+        headers = _headers_once(scope["headers"])
         if headers.get("host") not in self.hosts:
             raise RefusedError(421, "This server answers only to 127.0.0.1 and localhost.")
         _check_target(scope)
@@ -118,7 +118,7 @@ class Guard:
         return f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict".encode()
 
 
-def _headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
+def _headers_once(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the headers; one that is given twice counts as missing."""
     names = [name.lower() for name, _ in raw]
     return {

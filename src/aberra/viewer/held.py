@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from aberra.errors import DataError
 
-MOST_BYTES = 1 << 30  # a browser holds no larger volume in one piece
+LARGEST_FILE = 1 << 30  # a browser holds no larger volume in one piece
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Held:
             raise DataError(f"{self.path.name} cannot be opened: {why}.") from error
         file = os.fdopen(handle, "rb")
         status = os.fstat(handle)
-        if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES:
+        if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_FILE:
             return file, status.st_size
         file.close()
         if not stat.S_ISREG(status.st_mode):
             raise DataError(f"{self.path.name} is no plain file. Copy the data into one.")
         raise DataError(
             f"{self.path.name} has {status.st_size >> 20} MB; the viewer shows files up to "
-            f"{MOST_BYTES >> 20} MB. Reduce the resolution of the scan."
+            f"{LARGEST_FILE >> 20} MB. Reduce the resolution of the scan."
         )

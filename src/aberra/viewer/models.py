@@ -16,7 +16,6 @@ from aberra.recipe import Recipe
 from aberra.words import count, number
 
 N_DOUBTS_SHOWN = 10
-TICK_GAP = 0.1  # of the width of a chart
 
 
 def model_page(path: Path) -> dict[str, Any]:
@@ -40,16 +39,16 @@ def model_page(path: Path) -> dict[str, Any]:
         "title": subject.name,
         "thing": subject.thing,
         "sentences": subject.sentences(),
-        "facts": _facts(subject, recipe),
-        "rounds": _rounds(subject, doubts),
-        "scores": _scores(subject),
+        "facts": _shown_facts(subject, recipe),
+        "rounds": _trust_chart(subject, doubts),
+        "scores": _score_chart(subject),
         "doubts": [_shown(doubt) for doubt in doubts],
         "about_doubts": subject.about_doubts(),
         "glossary": subject.glossary(with_trust=bool(doubts)),
     }
 
 
-def _facts(subject: Subject, recipe: Recipe | None) -> list[tuple[str, str, str]]:
+def _shown_facts(subject: Subject, recipe: Recipe | None) -> list[tuple[str, str, str]]:
     """Return what the recipe notes, or else what the model itself knows."""
     facts: list[Fact] = []
     if recipe is not None:
@@ -63,7 +62,7 @@ def _facts(subject: Subject, recipe: Recipe | None) -> list[tuple[str, str, str]
     return [(fact.name[:1].upper() + fact.name[1:], fact.value, fact.note) for fact in facts]
 
 
-def _rounds(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None:
+def _trust_chart(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None:
     story = subject.story
     if story is None:
         return None
@@ -80,7 +79,7 @@ def _rounds(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None:
     }
 
 
-def _scores(subject: Subject) -> dict[str, Any] | None:
+def _score_chart(subject: Subject) -> dict[str, Any] | None:
     """Return the histogram of the training scores, with places between 0 and 1."""
     if subject.reference is None:
         return None
@@ -90,7 +89,7 @@ def _scores(subject: Subject) -> dict[str, Any] | None:
         "places": scale.places(bins.edges).round(4).tolist(),
         "shares": bins.shares().round(5).tolist(),
         "above": bins.above.tolist(),
-        "ticks": [(round(scale.place(v), 4), number(v)) for v in scale.ticks(TICK_GAP)],
+        "ticks": [(round(scale.place(v), 4), number(v)) for v in scale.ticks()],
         "threshold": (
             round(scale.place(subject.model.threshold_), 4),
             number(subject.model.threshold_),

@@ -41,16 +41,16 @@ FRAMES = {
 def framed_page(kind: str) -> str:
     """Return the whole page of scans, a table or a model."""
     frame = FRAMES[kind]
-    return Template(_part("frame")).substitute(
+    return Template(_html("frame")).substitute(
         kind=kind,
         title=frame.title,
         skip_to=frame.skip_to,
         skip_words=frame.skip_words,
         layout="fills" if frame.by_keys else "flows",
-        tools=_part("keys") if frame.by_keys else "",
-        main=_part(kind),
+        tools=_html("keys") if frame.by_keys else "",
+        main=_html(kind),
     )
 
 
-def _part(name: str) -> str:
+def _html(name: str) -> str:
     return (STATIC / f"{name}.html").read_text("utf-8")
