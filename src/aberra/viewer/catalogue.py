@@ -72,7 +72,7 @@ class Catalogue:
             return None
         held = Held(path, root)
         if not held.inside:
-            self.remarks.append(f"{path.name} is a link that leads out of the folder: left out.")
+            self.remarks.append(f"{path.name} was left out: it is a link out of the folder.")
             return None
         self.files.append(held)
         return len(self.files) - 1
@@ -112,7 +112,7 @@ def _of_file(target: Path) -> Catalogue:
     kind = page_kind(target)
     if kind is None:
         raise DataError(
-            f"{target} is nothing that the viewer knows. Give a folder of scans or results, a "
+            f"The viewer cannot show {target}. Give a folder of scans or results, a "
             "table of scores (.csv, .parquet), a model (.aberra) or a report (.html)."
         )
     whole = target.resolve()  # the file was named by the person, so a link is fine

@@ -95,7 +95,9 @@ class Marks:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         if self.path.is_symlink():  # writing would change a file elsewhere
-            raise DataError(f"Marks cannot be saved: {NAME} is a link. Replace it by the file.")
+            raise DataError(
+                f"Marks cannot be saved: {NAME} is a link. Replace it with the file itself."
+            )
         try:
             held = json.loads(self.path.read_bytes())
         except FileNotFoundError:
