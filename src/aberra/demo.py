@@ -145,7 +145,7 @@ def digits_recipe(model: ADDM, digits: BrokenDigits) -> Recipe:
         "scikit-learn's digits: handwritten zeros",
         len(digits.whole),
         quantiles=scores.tolist(),
-        map_threshold=model.threshold_,
+        map_threshold=model.map_threshold_,
     )
 
 

@@ -6,41 +6,22 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from aberra.errors import ModelFileError
+from aberra.explain.doubts import Doubt
+from aberra.explain.reasons import Reason
 
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
+N_QUANTILES = 1001
 LATER = {
     "quantiles",
     "map_threshold",
     "pattern",
     "axes",
 }  # fields that the first recipes did not have
-
-
-@dataclass(frozen=True)
-class Doubt:
-    """One training sample that lost trust, and why.
-
-    Parameters
-    ----------
-    row : int
-        Position in the training data, from 0.
-    name : str
-        Its identifier, file name or position, as a person would look it up.
-    trust : float
-        Final weight in [0, 1].
-    score : float
-        Anomaly score.
-    reasons : list of [str, float]
-        Columns, and each one's share of the score, largest first; empty for images.
-    """
-
-    row: int
-    name: str
-    trust: float
-    score: float
-    reasons: list[tuple[str, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -119,7 +100,12 @@ class Recipe:
 
 
 def _doubt(held: Mapping[str, Any]) -> Doubt:
-    reasons = [(str(name), float(share)) for name, share in held["reasons"]]
+    reasons = [Reason(str(name), float(share)) for name, share in held["reasons"]]
     return Doubt(
         int(held["row"]), str(held["name"]), float(held["trust"]), float(held["score"]), reasons
     )
+
+
+def score_quantiles(scores: NDArray[np.float64]) -> list[float]:
+    """Return training scores at even quantiles, which stand for all of them in a recipe."""
+    return [float(q) for q in np.quantile(scores, np.linspace(0, 1, N_QUANTILES))]

@@ -3,18 +3,26 @@
 A rule maps the scores of the training rows to one number; rows with a higher score are anomalies.
 Every rule moves with the scores (of a * s + b, a > 0, it is a times the rule of s, plus b), ignores
 the order of the rows, and as it stands in `RULES` never flags more than half of them.
+
+A new rule is one function here: `@described` gives it a name and the words that reports use for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aberra.errors import DataError
 
-Rule = Callable[[NDArray[np.float64]], float]
+Rule = Callable[..., float]  # of the scores, and of settings that have a default
+
+DEFAULT = "knee"
+RULES: dict[str, Rule] = {}
+# Where each rule puts the threshold, as the end of the sentence "The threshold was placed ...".
+WHERE = {"share": "so that the share of training samples that was asked for scores above it"}
 
 # Scores further than this many robust deviations from the median count as this far. It only keeps
 # one extreme row from setting the scale for all others.
@@ -23,7 +31,20 @@ MIXTURE_ROWS = 1000  # quantiles that stand for larger data
 MIXTURE_ROUNDS = 200
 MIXTURE_FLOOR = 0.01  # least variance of a component, in squared robust deviations
 
+Described = TypeVar("Described", bound=Rule)
 
+
+def described(where: str) -> Callable[[Described], Described]:
+    """Add a rule to `RULES`; `where` says in words where it puts the threshold."""
+
+    def add(rule: Described) -> Described:
+        RULES[rule.__name__], WHERE[rule.__name__] = rule, where
+        return rule
+
+    return add
+
+
+@described("three robust standard deviations above the median of the training scores")
 def robust_z(scores: NDArray[np.float64], z: float = 3.0) -> float:
     """Return the score that lies `z` robust standard deviations above the median.
 
@@ -46,6 +67,7 @@ def robust_z(scores: NDArray[np.float64], z: float = 3.0) -> float:
     return middle + z * spread
 
 
+@described("at the knee of the sorted training scores, where they begin to rise steeply")
 def knee(scores: NDArray[np.float64]) -> float:
     """Return the knee of the sorted scores above the median.
 
@@ -83,6 +105,7 @@ def knee(scores: NDArray[np.float64]) -> float:
     return float(max(upper[np.flatnonzero(below_chord > deepest - 1e-9)[-1]], middle))
 
 
+@described("where a separate group of high scores takes over from the ordinary ones")
 def mixture(scores: NDArray[np.float64]) -> float:
     """Return where the highest of three normal components takes over.
 
@@ -116,6 +139,7 @@ def mixture(scores: NDArray[np.float64]) -> float:
     return max(float(ordered[odd[0] - 1]), middle) if len(odd) else robust_z(scores)
 
 
+@described("so that an ordinary sample would score above it with a chance of 5 %")
 def tail(scores: NDArray[np.float64], rate: float = 0.05) -> float:
     """Return the score that a normal row exceeds with probability `rate`.
 
@@ -149,6 +173,7 @@ def tail(scores: NDArray[np.float64], rate: float = 0.05) -> float:
     return half + (quarter - half) * float(steps)
 
 
+@described("so that 5 % of the training samples score above it")
 def target_rate(scores: NDArray[np.float64], rate: float = 0.05) -> float:
     """Return the quantile that a share `rate` of the rows exceeds.
 
@@ -168,6 +193,7 @@ def target_rate(scores: NDArray[np.float64], rate: float = 0.05) -> float:
     return float(np.quantile(scores, 1.0 - rate))
 
 
+@described("midway between the knee of the sorted scores and the start of a separate high group")
 def consensus(scores: NDArray[np.float64]) -> float:
     """Return the midpoint between `knee` and `mixture`, each with its own way out.
 
@@ -182,17 +208,6 @@ def consensus(scores: NDArray[np.float64]) -> float:
     """
     low, high = sorted((knee(scores), mixture(scores)))
     return low + (high - low) / 2
-
-
-RULES: dict[str, Rule] = {
-    "knee": knee,
-    "mixture": mixture,
-    "consensus": consensus,
-    "tail": tail,
-    "target_rate": target_rate,
-    "robust_z": robust_z,
-}
-DEFAULT = "knee"
 
 
 def threshold(scores: ArrayLike, rule: str | float = "auto") -> tuple[float, str]:

@@ -15,7 +15,7 @@ from aberra.errors import RoundsExhaustedWarning
 from aberra.localise.intensity import IntensityThreshold
 from aberra.recipe import Recipe
 from aberra.report import html
-from aberra.report.scans import Scans
+from aberra.report.scans import ScansToReport
 
 pytest.importorskip("jinja2")
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
@@ -97,7 +97,7 @@ def scan_page():
     healthy = np.random.default_rng(0).uniform(0.6, 0.9, size=(8, 1, 64, 64))
     model = IntensityThreshold().fit(healthy)
     scan, _ = head_phantom(affine, (34, 36, 35), lesion=(30, 20, 40), radius=20)
-    return html(model, Scans(["one"], lambda k: scan, Preparation(), "ward"))
+    return html(model, ScansToReport(["one"], lambda k: scan, Preparation(), "ward"))
 
 
 def column(page, number):

@@ -281,7 +281,7 @@ def test_what_cannot_be_shown_is_explained(visit, scans):
     (scans / "head-0.nii.gz").unlink()
     (scans / "head-1.nii.gz").write_bytes(b"no volume at all")
     page = visit(catalogue(scans))
-    page.wait_for_selector("text=Only the map is here")
+    page.wait_for_selector("text=Only the map is in this folder")
     page.keyboard.press("j")
     page.wait_for_selector("text=head-1.nii.gz cannot be shown")
     page.keyboard.press("j")
@@ -355,7 +355,7 @@ def test_table_is_sorted_filtered_paged_and_marked(visit, tmp_path):
     page.wait_for_selector(f"text={int(table.flag.sum())} rows (of 350)")
     page.uncheck("#flagged")
     page.select_option("#marked", "accept")
-    page.wait_for_selector("text=1 rows (of 350)")
+    page.wait_for_selector("text=1 row (of 350)")
     assert cell.first.inner_text() == best[1]
     page.reload()
     page.wait_for_selector("#rows tr:nth-child(2) .sign.accept")
@@ -367,9 +367,11 @@ def test_model_page_draws_the_curves(visit, tmp_path, dirty_blob):
     save(model, tmp_path / "model.aberra")
     page = visit(catalogue(tmp_path / "model.aberra"))
     page.wait_for_selector("#doubts tr")
-    assert page.locator("h1").inner_text() == "IADC(OCSVM)"
+    assert page.locator("h1").inner_text() == "IADC around OCSVM"
     assert page.locator("#trust .doubt").count() == 10
     assert page.locator("#crossings rect").count() == len(model.history_) - 1
+    assert page.locator("#scores rect.odd").count() > 0
+    assert "Trust" in page.locator("#words dt").all_inner_texts()
     page.locator("#doubts tr").nth(2).focus()
     assert page.locator("#curve-2.chosen").count() == 1
     assert f"Round {model.history_.kept + 1} was kept" in page.locator("#trust svg").get_attribute(

@@ -30,7 +30,7 @@ from aberra.errors import DataError
 from aberra.model_file import load_notes
 from aberra.progress import deadline
 from aberra.recipe import Recipe
-from aberra.scoring.rows import RowScorer, top_columns
+from aberra.scoring.rows import RowScorer
 from aberra.scoring.table import score_table
 
 
@@ -219,11 +219,6 @@ def test_models_from_python_can_score(tmp_path):
     got = pd.read_csv(tmp_path / "s.csv")
     assert np.array_equal(got["score"], model.anomaly_score(X))
     assert got["percentile"].max() == 100
-
-
-def test_top_columns():
-    shares = np.array([[0.1, 0.9], [1.0, 0.0]])
-    assert top_columns(shares, ["x", "y"]).T.tolist() == [["y", "x", None], ["x", None, None]]
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_contract(kind, fitted):
     assert maps.dtype == np.float32
     assert (maps >= 0).all()
     assert model.reconstruct(images).shape == images.shape
-    assert np.array_equal(model.segment(images), maps > model.threshold_)
+    assert np.array_equal(model.segment(images), maps > model.map_threshold_)
     assert np.array_equal(model.anomaly_score(images), image_scores(maps))
     mask = np.zeros((5, 16, 16), bool)
     mask[:, 4:8] = True

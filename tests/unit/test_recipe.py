@@ -5,7 +5,8 @@ import json
 import pytest
 
 from aberra.errors import ModelFileError
-from aberra.recipe import Doubt, Recipe
+from aberra.explain.doubts import Doubt
+from aberra.recipe import Recipe
 
 RECIPE = Recipe(
     "table",

@@ -12,7 +12,9 @@ from aberra.errors import DataError
 from aberra.thresholds import (
     DEFAULT,
     RULES,
+    WHERE,
     consensus,
+    described,
     knee,
     mixture,
     robust_z,
@@ -190,6 +192,21 @@ def test_threshold_names_the_rule_it_used():
     t, name = threshold(list(s), 0.1)
     assert name == "share"
     assert (s > t).sum() == 50
+
+
+def test_a_new_rule_needs_one_function(monkeypatch):
+    monkeypatch.setattr("aberra.thresholds.RULES", dict(RULES))
+    monkeypatch.setattr("aberra.thresholds.WHERE", dict(WHERE))
+
+    @described("at the largest training score")
+    def largest(scores):
+        return float(scores.max())
+
+    assert threshold([1.0, 3.0, 2.0], "largest") == (3.0, "largest")
+
+
+def test_every_rule_says_where_it_puts_the_threshold():
+    assert WHERE.keys() == RULES.keys() | {"share"}
 
 
 @pytest.mark.parametrize("rule", [0.0, 1.0, -0.1, 3, float("nan"), "best"])

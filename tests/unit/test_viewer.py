@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from aberra.cli import app as commands
 from aberra.errors import DataError
 from aberra.viewer.catalogue import SCAN_COLUMNS, catalogue
-from aberra.viewer.held import MOST_BYTES, Held
+from aberra.viewer.held import LARGEST_FILE, Held
 from aberra.viewer.marks import NAME, Marks
 from aberra.viewer.serve import Door
 from aberra.viewer.tables import Query, ScoreTable
@@ -105,10 +105,10 @@ def test_a_file_that_becomes_a_link_is_refused_when_opened(results, secret):
 
 def test_only_plain_files_of_moderate_size_are_opened(tmp_path):
     os.mkfifo(tmp_path / "pipe.nii")
-    with pytest.raises(DataError, match="no plain file"):
+    with pytest.raises(DataError, match="not a regular file"):
         Held(tmp_path / "pipe.nii", tmp_path).open()
     with (tmp_path / "big.nii").open("wb") as file:
-        file.truncate(MOST_BYTES + 1)  # takes no room on the disk
+        file.truncate(LARGEST_FILE + 1)  # takes no room on the disk
     with pytest.raises(DataError, match="1024 MB"):
         Held(tmp_path / "big.nii", tmp_path).open()
     with pytest.raises(DataError, match="No such file"):
@@ -282,7 +282,7 @@ def test_bad_tables_are_explained(tmp_path, name, content, message):
     [
         (["missing"], "There is no missing"),
         (["."], "nothing to show"),
-        (["notes.txt"], "nothing that the viewer knows"),
+        (["notes.txt"], "The viewer cannot show"),
         ([".", "--scans", "missing"], "Give --scans the folder"),
     ],
 )

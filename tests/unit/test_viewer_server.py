@@ -14,7 +14,8 @@ from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage, generate_uid
 
 from aberra import IADC, OCSVM, save
-from aberra.recipe import Doubt, Recipe
+from aberra.explain.doubts import Doubt
+from aberra.recipe import Recipe
 from aberra.viewer.app import Shelf
 from aberra.viewer.catalogue import catalogue
 from aberra.viewer.marks import NAME
@@ -331,10 +332,22 @@ def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     assert noted["rounds"]["curves"] == [[round(float(w[5]), 4) for w in trust]]
     assert noted["rounds"]["kept"] == model.history_.kept
     assert noted["doubts"][0]["name"] == "Mrs Five"
-    assert noted["facts"] == [["Trained on", "a.csv, 220 samples"], ["Rounds", "found by fit"]]
-    assert [name for name, _ in bare["facts"]][:2] == ["Rounds", "Threshold"]
+    assert noted["facts"] == [
+        ["Trained on", "a.csv, 220 rows", ""],
+        ["Rounds", "found by fit", ""],
+    ]
+    named = {name: value for name, value, _ in bare["facts"]}
+    assert f"round {model.history_.kept + 1} was kept" in named["Rounds"]
+    assert named["Estimated contamination"] == f"{100 * model.contamination_:.1f} %"
+    assert any(said.startswith("The threshold ") for said in bare["sentences"])
+    assert sum(bare["scores"]["shares"]) == pytest.approx(1, abs=1e-3)
+    above = [s for s, odd in zip(*map(bare["scores"].get, ("shares", "above")), strict=True) if odd]
+    assert sum(above) == pytest.approx(model.contamination_, abs=1e-3)
+    assert {"Trust", "Round", "Crossing", "Member"} <= {term for term, _ in bare["glossary"]}
     medians = [q[2] for q in bare["rounds"]["quantiles"]]
     assert medians == pytest.approx([np.median(w) for w in trust], abs=1e-4)
+    assert "numbered from 0" in bare["about_doubts"]
+    assert "noted when the model was trained" in noted["about_doubts"]
     assert bare["doubts"][0]["name"] == f"row {int(np.argmin(model.weights_))}"
     assert (plain["rounds"], plain["doubts"], plain["title"]) == (None, [], "OCSVM")
     assert broken.status_code == 422

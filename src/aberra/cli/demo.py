@@ -72,7 +72,7 @@ def _clean_a_table(out: Path) -> Path:
 def _find_what_is_broken(out: Path) -> Path:
     """Let a localiser restore broken digits; return the report."""
     from aberra.demo import broken_digits, digits_recipe, draw_localised, localise
-    from aberra.report import Images, html
+    from aberra.report import ImagesToReport, html
     from aberra.report.writing import write
 
     speaker, digits = shell(), broken_digits()
@@ -81,7 +81,7 @@ def _find_what_is_broken(out: Path) -> Path:
         f"{len(digits.broken)} others,\nout of each of which a piece was taken."
     )
     names = [f"zero {k}" for k in range(len(digits.broken))]
-    data = Images(names, lambda some: digits.broken[list(some)], "the broken digits")
+    data = ImagesToReport(names, lambda some: digits.broken[list(some)], "the broken digits")
     with speaker.progress():
         model, found = localise(digits)
         page = html(

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.cli import trust
 from aberra.cli.budget import fit_in_rounds, fit_in_time
 from aberra.cli.wishes import SIDES, Budget, DetectorName, LookFor, Robust, Wishes, image_model
 from aberra.contract.maps import CALIBRATION_IMAGES, image_scores, upper_quantile
@@ -22,11 +21,12 @@ from aberra.data.sources import Kind
 from aberra.data.sources.arrays import ARRAYS, main_array
 from aberra.data.sources.images import find_images, read_images, shape_for
 from aberra.errors import DataError
+from aberra.explain.doubts import doubts, trust_in
+from aberra.explain.rounds import story_of
 from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
 from aberra.progress import advance, stopping_between_steps
-from aberra.recipe import Recipe
+from aberra.recipe import Recipe, score_quantiles
 from aberra.rng import stream
-from aberra.scoring.rows import training_scores
 from aberra.words import count
 
 FEWEST_IMAGES = 4
@@ -65,9 +65,9 @@ def fit_images(wishes: Wishes) -> tuple[Any, Recipe]:
     look = wishes.look_for or LookFor.both
     model = image_model(wishes, look, 3, false_alarm_rate=FALSE_ALARMS["images"])
     trained = _train(model, images, wishes, "images")
-    threshold = getattr(model, "threshold_", 0.0)
+    threshold = model.map_threshold_
     if wishes.robust_for("images") is not Robust.none:
-        threshold = _ensemble_threshold(model, images, trust.trust_in(model, trained.scores))
+        threshold = _ensemble_threshold(model, images, trust_in(model, trained.scores))
     about_map = f"{_about_map(look)}; flagged above {threshold:.4g}"
     choices = [("data", about), *trained.choices, ("map", f"{about_map}, {_alarms('images')}")]
     return model, _recipe(wishes, trained, names, "images", preparation, threshold, choices)
@@ -93,7 +93,7 @@ def fit_volumes(wishes: Wishes) -> tuple[Any, Recipe]:
         del slices  # lets go of the file
     threshold = _brain_threshold(model, held or train[:MOST_HELD], preparation, wishes.axes)
     if wishes.robust_for("volumes") is Robust.none:
-        model.threshold_ = threshold
+        model.map_threshold_ = threshold
     placed = (
         f"{count(len(held), 'scan')} held out"
         if held
@@ -167,7 +167,7 @@ def _train(model: Any, images: NDArray[Any], wishes: Wishes, kind: Kind) -> Trai
     if robust is Robust.none and wishes.localiser is not DetectorName.intensity:
         model.set_params(checkpoint=None)
     choices.append(("seed", str(wishes.seed)))
-    scores, rows = training_scores(model), np.arange(len(images))
+    scores, rows = model.training_scores(), np.arange(len(images))
     if scores is None:
         rows = np.unique(np.linspace(0, len(images) - 1, min(len(images), SCORED)).astype(np.int64))
         scores = _scores(model, images[rows])
@@ -178,9 +178,9 @@ def _fit_in_time(model: Any, images: NDArray[Any], allowed: float, robust: Robus
     minutes, budget = f"{allowed:g} min", Budget(allowed)
     if robust is Robust.iadc:
         ended = fit_in_rounds(model, images, budget)
-        history = model.history_
-        why = "the time was used" if ended else history.reason
-        return f"{minutes}: {len(history)} rounds, kept number {history.kept + 1}; {why}"
+        story = story_of(model, "the time was used" if ended else "")
+        assert story is not None
+        return f"{minutes}; rounds: {story.in_short()}"
     stopped = fit_in_time(model, images, budget)
     if stopped is None:
         return f"{minutes}: enough for all training steps"
@@ -233,7 +233,7 @@ def _recipe(
     choices: Choices,
 ) -> Recipe:
     scored = [names[k] for k in trained.rows]
-    found = trust.doubts(trust.trust_in(trained.model, trained.scores), trained.scores, scored)
+    found = doubts(trust_in(trained.model, trained.scores), trained.scores, scored)
     return Recipe(
         kind,
         str(wishes.data),
@@ -241,7 +241,7 @@ def _recipe(
         preparation=preparation,
         choices=choices,
         doubts=found,
-        quantiles=trust.quantiles(trained.scores) if kind == "images" else [],
+        quantiles=score_quantiles(trained.scores) if kind == "images" else [],
         map_threshold=threshold,
         pattern=wishes.pattern,
         axes=wishes.axes,

@@ -8,16 +8,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from aberra.cli import trust
 from aberra.cli.budget import fit_in_rounds
 from aberra.cli.wishes import Budget, Missing, Robust, Wishes, table_model
 from aberra.data.sources.columns import ColumnChoice, choose_columns
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
+from aberra.explain.doubts import doubts, trust_in
+from aberra.explain.reasons import Reason, reasons
+from aberra.explain.rounds import story_of
 from aberra.metrics import auroc, average_precision
-from aberra.recipe import Recipe
-from aberra.scoring.rows import training_scores
+from aberra.recipe import Recipe, score_quantiles
 from aberra.words import count
 
 FEWEST_ROWS = 10
@@ -53,7 +54,7 @@ def fit_table(wishes: Wishes) -> tuple[Any, Recipe]:
     text = [name for name in columns.used if kind_of(X[name]) == "text"]
     model = table_model(wishes, "auto" if text else "error")
     ended = _fit(model, X, wishes)
-    scores = training_scores(model)
+    scores = model.training_scores()
     if scores is None:
         scores = model.anomaly_score(X)
     names = row_names(file, columns.id_column, len(table))
@@ -73,11 +74,9 @@ def fit_table(wishes: Wishes) -> tuple[Any, Recipe]:
         id_column=columns.id_column,
         label_column=wishes.label_column,
         choices=[*choices, *evaluated],
-        doubts=trust.doubts(
-            trust.trust_in(model, scores), scores, names, lambda rows: _reasons(model, X, rows)
-        ),
+        doubts=doubts(trust_in(model, scores), scores, names, lambda k: _reasons(model, X.iloc[k])),
         metrics=metrics,
-        quantiles=trust.quantiles(scores),
+        quantiles=score_quantiles(scores),
     )
     return model, recipe
 
@@ -96,10 +95,8 @@ def row_names(file: TableFile, id_column: str | None, n_rows: int) -> list[str]:
     return file.identifiers(id_column)
 
 
-def _reasons(model: Any, X: pd.DataFrame, rows: NDArray[np.int64]) -> list[Any]:
-    shares = model.explain(X.iloc[rows])
-    top = [line.sort_values(ascending=False, kind="stable")[:3] for _, line in shares.iterrows()]
-    return [[(str(k), float(v)) for k, v in line.items() if v > 0] for line in top]
+def _reasons(model: Any, rows: pd.DataFrame) -> list[list[Reason]]:
+    return reasons(np.asarray(model.explain(rows)), [str(name) for name in rows.columns])
 
 
 def _column_choices(columns: ColumnChoice) -> Choices:
@@ -150,15 +147,10 @@ def _about_gaps(X: pd.DataFrame, missing: Missing) -> str:
 
 
 def _about_rounds(model: Any, wishes: Wishes, ended: bool) -> str:
-    history = model.history_
-    why = {
-        "settled": "the ranking settled",
-        "max_rounds": "the limit, before the ranking settled",
-        "interrupted": "interrupted",
-    }[history.reason]
-    if ended:
-        why = f"the time budget of {wishes.minutes:g} min was used"
-    return f"{len(history)}, kept number {history.kept + 1}: {why}"
+    because = f"the time budget of {wishes.minutes:g} min was used" if ended else ""
+    story = story_of(model, because)
+    assert story is not None
+    return story.in_short()
 
 
 def _evaluation(

@@ -42,7 +42,6 @@ def report(
     from aberra.model_file import load, load_notes
     from aberra.recipe import Recipe
     from aberra.report import html
-    from aberra.report.subject import Subject
     from aberra.report.writing import check_place, write
 
     speaker = shell()
@@ -51,7 +50,7 @@ def report(
     recipe = Recipe.of(load_notes(model))
     fitted = load(model)
     with speaker.progress():
-        found = None if data is None else data_at(data, Subject(fitted, recipe), pattern)
+        found = None if data is None else data_at(data, fitted, recipe, pattern)
         page = html(fitted, found, recipe=recipe, title=title or f"Report on {model.name}", top=top)
     size = write(output, page)
     speaker.say(f"Report: {output} ({size / 1e6:.1f} MB, opens in any browser)")

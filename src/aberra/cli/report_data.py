@@ -16,51 +16,53 @@ from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.progress import advance
 from aberra.recipe import Recipe, Source
-from aberra.report.findings import Images, Table
-from aberra.report.scans import Scans
-from aberra.report.subject import Subject
+from aberra.report.findings import ImagesToReport, TableToReport
+from aberra.report.scans import ScansToReport
 from aberra.scoring.rows import RowScorer, matched_columns
 from aberra.scoring.table import CHUNK_ROWS
 
 HOLDS = {"table": "a table", "images": "images", "volumes": "scans"}
 
 
-def data_at(path: Path, subject: Subject, pattern: str | None = None) -> Table | Images | Scans:
+def data_at(
+    path: Path, model: Any, noted: Recipe | None, pattern: str | None = None
+) -> TableToReport | ImagesToReport | ScansToReport:
     """Return what a path holds, ready for a report.
 
     Parameters
     ----------
     path : Path
         A table, a folder of images, an array, a scan or a folder of scans.
-    subject : Subject
-        The model, and its recipe.
+    model : estimator
+    noted : Recipe or None
+        The model's recipe, if it has one.
     pattern : str, optional
         Which names in a folder are scans; the recipe's by default.
 
     Returns
     -------
-    data : Table, Images or Scans
+    data : TableToReport, ImagesToReport or ScansToReport
     """
     kind = kind_of_path(path)
-    fallback: Source = "images" if subject.sees_images else "table"
-    known = fallback if subject.recipe is None else subject.recipe.kind
+    fallback: Source = "table" if model.image_shape_ is None else "images"
+    known = fallback if noted is None else noted.kind
     # Without a recipe, nobody noted whether images were slices of scans.
-    if kind != known and not (subject.recipe is None and (known, kind) == ("images", "volumes")):
+    if kind != known and not (noted is None and (known, kind) == ("images", "volumes")):
         raise DataError(
             f"{path} holds {HOLDS[kind]}, but the model was trained on {HOLDS[known]}. Give data "
             "of the same kind."
         )
-    recipe = subject.recipe or Recipe(known, str(path), 0)
+    recipe = noted or Recipe(known, str(path), 0)
     if kind == "table":
-        return _table(path, subject.model, recipe)
-    return _images(path, subject, recipe) if kind == "images" else _scans(path, recipe, pattern)
+        return _table(path, model, recipe)
+    return _images(path, model, recipe) if kind == "images" else _scans(path, recipe, pattern)
 
 
-def _table(path: Path, model: Any, recipe: Recipe) -> Table:
+def _table(path: Path, model: Any, recipe: Recipe) -> TableToReport:
     file = TableFile(path)
     named = recipe.id_column if recipe.id_column in file.columns else None
     columns, _ = matched_columns(model, file.columns, named)
-    return Table(_chunks(file, RowScorer(model, columns, named)), path.name)
+    return TableToReport(_chunks(file, RowScorer(model, columns, named)), path.name)
 
 
 def _chunks(file: TableFile, plan: RowScorer) -> Iterator[tuple[pd.DataFrame, Sequence[str]]]:
@@ -72,18 +74,18 @@ def _chunks(file: TableFile, plan: RowScorer) -> Iterator[tuple[pd.DataFrame, Se
         advance("scoring rows", chunk.done)
 
 
-def _images(path: Path, subject: Subject, recipe: Recipe) -> Images:
-    source = image_source(path, recipe, subject.model.image_shape_)
-    return Images(source.names, source.read, path.name)
+def _images(path: Path, model: Any, recipe: Recipe) -> ImagesToReport:
+    source = image_source(path, recipe, model.image_shape_)
+    return ImagesToReport(source.names, source.read, path.name)
 
 
-def _scans(path: Path, recipe: Recipe, pattern: str | None) -> Scans:
+def _scans(path: Path, recipe: Recipe, pattern: str | None) -> ScansToReport:
     settings = dict(recipe.preparation)
     if "below_top" in settings:
         settings["below_top"] = tuple(settings["below_top"])
     root = path if path.is_dir() else path.parent
     paths = find_volumes(root, pattern or recipe.pattern) if path.is_dir() else [path]
     names = [p.name if p == root else p.relative_to(root).as_posix() for p in paths]
-    return Scans(
+    return ScansToReport(
         names, lambda k: read_volume(paths[k], recipe.axes), Preparation(**settings), path.name
     )

@@ -92,7 +92,8 @@ def _score_table(
 ) -> None:
     from aberra.data.sources.table_file import TableFile
     from aberra.errors import DataError
-    from aberra.scoring.rows import TEXT, RowScorer, matched_columns, reference_scores
+    from aberra.explain.subject import reference_scores
+    from aberra.scoring.rows import TEXT, RowScorer, matched_columns
     from aberra.scoring.table import score_table
 
     speaker, file = shell(), TableFile(data)
@@ -161,9 +162,9 @@ def _score_images(model: Any, recipe: Recipe | None, data: Path, output: Path, d
     from aberra import thresholds
     from aberra.cli.image_source import image_source
     from aberra.errors import DataError
+    from aberra.explain.subject import reference_scores
     from aberra.scoring.folder import ResultFolder
     from aberra.scoring.pictures import COLUMNS, ImageRule, score_images
-    from aberra.scoring.rows import reference_scores
 
     held = reference_scores(model, recipe.quantiles if recipe is not None else [])
     if recipe is None or recipe.map_threshold is None or held is None:

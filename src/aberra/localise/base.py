@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -11,14 +11,14 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 from torch.nn import functional as F
 
+from aberra import thresholds
 from aberra.contract.maps import CALIBRATION_IMAGES, image_scores, upper_quantile
 from aberra.contract.members import Members, Rows, tiles
-from aberra.contract.scorer import all_or_nothing, checked_weights
+from aberra.contract.scorer import Scorer, all_or_nothing, checked_weights
 from aberra.data.images import PART, TrainingImages
 from aberra.errors import DataError, DivergenceError
 from aberra.localise.frame import Frame, FramedImages, frame_for
@@ -120,7 +120,7 @@ class PreparedImages:
     frame: Frame
 
 
-class Localiser(BaseEstimator, ABC):
+class Localiser(Scorer):
     """Base of the localisers; the keywords are documented in each of them."""
 
     preset: str
@@ -132,8 +132,13 @@ class Localiser(BaseEstimator, ABC):
     random_state: RandomState
     image_shape_: tuple[int, int, int]
     members_: Restorers
-    threshold_: float
+    map_threshold_: float
     calibrated_for_: str
+
+    @property
+    def localises(self) -> bool:
+        """Whether the model shows where in an image the anomaly is: it does."""
+        return True
 
     _localiser_constraints: dict[str, list[Any]] = {
         "preset": [StrOptions({"small", "medium", "paper"})],
@@ -198,7 +203,7 @@ class Localiser(BaseEstimator, ABC):
             return self._calibrated(data[which], None, weights[which])
 
     def calibrate(self, images: ArrayLike, mask: ArrayLike | None = None) -> Self:
-        """Place `threshold_` on healthy images that were not trained on.
+        """Place both thresholds on healthy images that were not trained on.
 
         Parameters
         ----------
@@ -234,14 +239,14 @@ class Localiser(BaseEstimator, ABC):
         return maps, image_scores(maps)
 
     def segment(self, images: ArrayLike, mask: ArrayLike | None = None) -> NDArray[np.bool_]:
-        """Return the pixels above `threshold_`, (n, height, width)."""
-        check_is_fitted(self, "threshold_")
+        """Return the pixels above `map_threshold_`, (n, height, width)."""
+        check_is_fitted(self, "map_threshold_")
         if self._map_settings() != self.calibrated_for_:
             raise DataError(
                 "The settings of the map have changed since the threshold was placed. Call "
                 "calibrate(healthy_images) first."
             )
-        return self.anomaly_map(images, mask) > self.threshold_
+        return self.anomaly_map(images, mask) > self.map_threshold_
 
     # How an ensemble trains and uses localisers: rows of pixels in, members out.
 
@@ -294,7 +299,10 @@ class Localiser(BaseEstimator, ABC):
         counts = np.broadcast_to(weights[:, None, None], maps.shape)
         if mask is not None:
             counts = counts * self._checked_mask(mask, maps.shape)
-        self.threshold_ = upper_quantile(maps, counts, self.false_alarm_rate)
+        self.map_threshold_ = upper_quantile(maps, counts, self.false_alarm_rate)
+        scores = image_scores(maps)
+        self.threshold_, self.threshold_rule_ = thresholds.threshold(scores)
+        self.contamination_ = float(np.mean(scores > self.threshold_))
         self.calibrated_for_ = self._map_settings()
         return self
 

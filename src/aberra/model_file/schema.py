@@ -266,6 +266,9 @@ SOLVER: dict[str, Kind] = {"solver_": TEXT}
 LOCALISER: dict[str, Kind] = {
     "image_shape_": ints(3),
     "threshold_": FLOAT,
+    "threshold_rule_": TEXT,
+    "contamination_": FLOAT,
+    "map_threshold_": FLOAT,
     "calibrated_for_": TEXT,
 }
 

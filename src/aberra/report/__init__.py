@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from aberra.errors import DataError
+from aberra.explain.subject import Subject
 from aberra.recipe import Recipe
 from aberra.report.compose import compose
 from aberra.report.contents import Findings
-from aberra.report.findings import Images, Table, of_images, of_table
+from aberra.report.findings import ImagesToReport, TableToReport, of_images, of_table
 from aberra.report.page import render
-from aberra.report.subject import Subject
 
-__all__ = ["Images", "Table", "html"]
+__all__ = ["ImagesToReport", "TableToReport", "html"]
 
 TOP = 24  # as many as fill the gallery
 
@@ -34,15 +34,17 @@ def html(
     ----------
     model : estimator
         Any fitted detector, ensemble or localiser of Aberra.
-    data : DataFrame, ndarray, Table, Images or Scans, optional
+    data : DataFrame, ndarray, TableToReport, ImagesToReport or ScansToReport, optional
         Rows (the index names them), images of shape (n, channels, height, width), or one of the
-        report's own kinds, which carry names and can be larger than memory. Where these are the
-        training data, the page says why training samples lost trust.
+        report's own kinds, which carry names and can be larger than memory. By default the page
+        is about the model alone. If these are the training data, the page also shows how far
+        each of them is trusted.
     recipe : Recipe, optional
         What `aberra fit` noted.
-    title : str
-    top : int
-        Anomalies to list.
+    title : str, default="Anomaly report"
+        Heading of the page.
+    top : int, default=24
+        How many of the oddest samples to list.
 
     Returns
     -------
@@ -61,34 +63,36 @@ def html(
     """
     subject = Subject(model, recipe)
     findings = None if data is None else _findings(subject, as_data(data), top)
-    return render(compose(subject, findings, title))
+    return render(compose(subject, recipe, findings, title))
 
 
 def as_data(data: Any) -> Any:
     """Return a data frame or an array as one of the report's kinds of data."""
     if isinstance(data, pd.DataFrame):
-        return Table([(data, [str(name) for name in data.index])])
+        return TableToReport([(data, [str(name) for name in data.index])])
     if not isinstance(data, np.ndarray):
         return data
     if data.ndim == 4:
-        return Images([f"image {k}" for k in range(len(data))], lambda some: data[list(some)])
+        return ImagesToReport(
+            [f"image {k}" for k in range(len(data))], lambda some: data[list(some)]
+        )
     if data.ndim != 2:
         raise DataError(
             f"An array of shape {data.shape} is neither rows nor images. Give (n, columns) or "
             "(n, channels, height, width)."
         )
     frame = pd.DataFrame(data, columns=[f"column {j}" for j in range(data.shape[1])])
-    return Table([(frame, [f"row {k}" for k in range(len(data))])])
+    return TableToReport([(frame, [f"row {k}" for k in range(len(data))])])
 
 
 def _findings(subject: Subject, data: Any, top: int) -> Findings:
-    if isinstance(data, Table):
+    if isinstance(data, TableToReport):
         if subject.sees_images:
             raise DataError("The model was trained on images, not on rows. Give images.")
         return of_table(subject, data, top)
     if not subject.sees_images:
         raise DataError("The model was trained on rows, not on images. Give a table.")
-    if isinstance(data, Images):
+    if isinstance(data, ImagesToReport):
         return of_images(subject, data, top)
     from aberra.report.scans import of_scans
 

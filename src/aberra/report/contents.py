@@ -7,24 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-
-@dataclass(frozen=True)
-class Fact:
-    """A name, its value, and what the value means."""
-
-    name: str
-    value: str
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A column that has to do with a score: its share, its value, and what is usual in it."""
-
-    column: str
-    share: float
-    value: str = ""
-    usual: str = ""
+from aberra.explain.reasons import ReasonInWords
+from aberra.explain.rounds import RoundLine
+from aberra.explain.training import Fact
 
 
 @dataclass(frozen=True)
@@ -36,24 +21,22 @@ class Sample:
     score: float
     flagged: bool | None = None
     trust: float | None = None
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[ReasonInWords, ...] = ()
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One image of the gallery: addresses of input, restored image and map."""
+    """One image of the gallery: the sample, and addresses of input, restored image and map."""
 
-    name: str
-    score: float
-    flagged: bool | None
-    note: str
+    sample: Sample
     image: str
     restored: str = ""
     heat: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True)
-class Scan:
+class FoldedScan:
     """A scan to leaf through: all slices side by side in one picture, see scans.py."""
 
     name: str
@@ -74,38 +57,27 @@ class Findings:
     name: str
     thing: str  # row, image, scan
     scores: NDArray[np.float64]
-    n_flagged: int | None
     samples: list[Sample]
+    n_flagged: int | None = None  # None for scans, whose scores have no threshold
     trained_on: bool = False
     pictures: list[Picture] = field(default_factory=list)
-    scans: list[Scan] = field(default_factory=list)
+    scans: list[FoldedScan] = field(default_factory=list)
     heat_top: float = 0.0
     failures: list[tuple[str, str]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class RoundLine:
-    """One round in numbers."""
-
-    number: int
-    crossings: int | None
-    lost: int
-    seconds: float
-    kept: bool
-
-
-@dataclass(frozen=True)
-class Rounds:
+class RoundsSection:
     """How trust moved: sentences, charts and the numbers behind them."""
 
-    summary: str
+    sentences: list[str]
     trust_chart: str
     crossings_chart: str
     lines: list[RoundLine]
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingSection:
     """What was trained, on what, and how."""
 
     model: str
@@ -118,7 +90,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class ScoresSection:
     """The scores as a chart, and what to say below it."""
 
     chart: str
@@ -130,12 +102,14 @@ class Report:
     """The whole page."""
 
     title: str
+    thing: str  # what a training sample is called: row, image, slice
     summary: list[str]
     figures: list[Fact]
     findings: Findings | None
-    histogram: Histogram | None
+    histogram: ScoresSection | None
     doubts: list[Sample]
     doubts_note: str
-    rounds: Rounds | None
-    training: Training
+    rounds: RoundsSection | None
+    training: TrainingSection
+    glossary: list[tuple[str, str]]
     colour_bar: str = ""

@@ -11,29 +11,28 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from aberra.errors import DataError
+from aberra.explain.reasons import ReasonInWords, as_fitted, reasons_in_words
+from aberra.explain.subject import Subject
 from aberra.progress import advance
-from aberra.report.contents import Findings, Picture, Reason, Sample
+from aberra.report.contents import Findings, Picture, Sample
 from aberra.report.pictures import data_uri, grey, heat
-from aberra.report.subject import Subject
 from aberra.scoring.rows import matched_columns
-from aberra.words import number, percent
+from aberra.words import percent
 
-LEAST_SHARE = 0.05  # of the score, for a column to count as a reason
-N_REASONS = 3
 N_PICTURES = 24
-AT_A_TIME = 64
+IMAGES_AT_A_TIME = 64
 
 
 @dataclass(frozen=True)
-class Table:
+class TableToReport:
     """Rows to report on, in chunks: each a data frame and the names of its rows."""
 
     chunks: Iterable[tuple[pd.DataFrame, Sequence[str]]]
-    name: str = "data"
+    name: str = "the data"
 
 
 @dataclass(frozen=True)
-class Images:
+class ImagesToReport:
     """Images to report on: their names, and how to read some of them by position.
 
     `read` returns an array of shape (n, channels, height, width).
@@ -41,34 +40,23 @@ class Images:
 
     names: Sequence[str]
     read: Callable[[Sequence[int]], NDArray[Any]]
-    name: str = "data"
+    name: str = "the data"
 
 
-# Tables
-
-
-def of_table(subject: Subject, table: Table, top: int) -> Findings:
-    """Score a table chunk by chunk; keep its oddest rows and say why they are odd."""
-    scores: list[NDArray[np.float64]] = []
-    best = _Best(top)
-    for frame, names in table.chunks:
-        rows = chosen(frame, subject.model)
-        found = np.asarray(subject.model.anomaly_score(_as_fitted(subject.model, rows)))
-        scores.append(found)
-        best.add(rows, names, found)
-    if best.rows is None:
-        raise DataError(f"{table.name} holds no rows. Give a table with at least one.")
-    every = np.concatenate(scores)
-    reasons = reasons_of(subject.model, best.rows)
-    samples = ranked(subject, every, best.positions, best.names, reasons)
-    flagged = subject.flags(every)
+def found_in(
+    subject: Subject,
+    data: TableToReport | ImagesToReport,
+    scores: NDArray[np.float64],
+    samples: list[Sample],
+) -> Findings:
+    """Return the findings in a table or in images."""
     return Findings(
-        table.name,
-        "row",
-        every,
-        None if flagged is None else int(flagged.sum()),
+        data.name,
+        "row" if isinstance(data, TableToReport) else "image",
+        scores,
         samples,
-        subject.are_training_scores(every),
+        int(subject.flags(scores).sum()),
+        subject.are_training_scores(scores),
     )
 
 
@@ -77,25 +65,46 @@ def ranked(
     scores: NDArray[np.float64],
     positions: NDArray[np.int64],
     names: Sequence[str],
-    reasons: Sequence[tuple[Reason, ...]] | None = None,
+    reasons: Sequence[tuple[ReasonInWords, ...]] | None = None,
 ) -> list[Sample]:
     """Return the samples at some positions as the lines of a table."""
-    flagged, trained_on = subject.flags(scores), subject.are_training_scores(scores)
-    weights = subject.model.weights_ if trained_on and subject.learns_trust else None
+    flagged = subject.flags(scores)
+    trust = subject.trust if subject.are_training_scores(scores) else None
     return [
         Sample(
             k + 1,
             names[k],
             float(scores[i]),
-            None if flagged is None else bool(flagged[i]),
-            None if weights is None else float(weights[i]),
+            bool(flagged[i]),
+            None if trust is None else float(trust[i]),
             () if reasons is None else reasons[k],
         )
         for k, i in enumerate(positions)
     ]
 
 
-class _Best:
+# Tables
+
+
+def of_table(subject: Subject, table: TableToReport, top: int) -> Findings:
+    """Score a table chunk by chunk; keep its oddest rows and say why they are odd."""
+    scores: list[NDArray[np.float64]] = []
+    oddest = _OddestRows(top)
+    for frame, names in table.chunks:
+        rows = chosen(frame, subject.model)
+        found = np.asarray(subject.model.anomaly_score(as_fitted(subject.model, rows)))
+        scores.append(found)
+        oddest.add(rows, names, found)
+    if oddest.rows is None:
+        raise DataError(f"There are no rows in {table.name}. Give a table with at least one.")
+    every = np.concatenate(scores)
+    reasons = reasons_in_words(subject.model, oddest.rows)
+    return found_in(
+        subject, table, every, ranked(subject, every, oddest.positions, oddest.names, reasons)
+    )
+
+
+class _OddestRows:
     """The rows of highest score so far, highest first; ties go to the earlier row."""
 
     def __init__(self, n: int) -> None:
@@ -127,89 +136,25 @@ def chosen(frame: pd.DataFrame, model: Any) -> pd.DataFrame:
     return named[columns]
 
 
-def _as_fitted(model: Any, rows: pd.DataFrame) -> Any:
-    """Return rows with names for a model that was fitted with names, else without."""
-    return rows if hasattr(model, "feature_names_in_") else rows.to_numpy()
-
-
-def reasons_of(model: Any, rows: pd.DataFrame) -> list[tuple[Reason, ...]]:
-    """Return for each row the columns that have most to do with its score."""
-    shares = np.asarray(model.explain(_as_fitted(model, rows)))
-    usual = _Usual(model, rows)
-    reasons = []
-    for i, line in enumerate(shares):
-        order = [int(j) for j in np.argsort(-line, kind="stable")[:N_REASONS]]
-        reasons.append(
-            tuple(
-                Reason(
-                    str(rows.columns[j]), float(line[j]), _shown(rows.iat[i, j]), usual.words(i, j)
-                )
-                for j in order
-                if line[j] >= LEAST_SHARE
-            )
-        )
-    return reasons
-
-
-class _Usual:
-    """What is usual in a column, in words."""
-
-    def __init__(self, model: Any, rows: pd.DataFrame) -> None:
-        self.quartiles = model.references_
-        self.reader = getattr(model, "reader_", None)
-        self.numbers = None if self.reader is None else self.reader.transform(rows)
-
-    def words(self, i: int, j: int) -> str:
-        """Say where the middle half of a column lies, or how many rows share a text."""
-        kind = "number" if self.reader is None else self.reader.kinds[j]
-        if kind == "number":
-            low, high = number(self.quartiles[0, j], 3), number(self.quartiles[2, j], 3)
-            return f"usually {low}" if low == high else f"usually {low} to {high}"
-        if kind != "text" or self.reader is None or self.numbers is None:
-            return ""
-        rarity = float(self.numbers[i, j])  # minus the logarithm of the value's share
-        if rarity >= self.reader.unseen - 1e-9:
-            return "never seen in training"
-        return f"in {percent(float(np.exp(-rarity)))} of the training rows"
-
-
-def _shown(value: Any) -> str:
-    if pd.isna(value):
-        return "missing"
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        return number(float(value))
-    text = str(value)
-    return text if len(text) <= 40 else text[:39] + "…"
-
-
 # Images
 
 
-def of_images(subject: Subject, data: Images, top: int) -> Findings:
+def of_images(subject: Subject, data: ImagesToReport, top: int) -> Findings:
     """Score images a few at a time; show the oddest as they are, restored, and as a map."""
     n = len(data.names)
     if not n:
-        raise DataError(f"{data.name} holds no images. Give at least one.")
+        raise DataError(f"There are no images in {data.name}. Give at least one.")
     scores = np.empty(n)
-    for start in range(0, n, AT_A_TIME):
-        some = range(start, min(n, start + AT_A_TIME))
+    for start in range(0, n, IMAGES_AT_A_TIME):
+        some = range(start, min(n, start + IMAGES_AT_A_TIME))
         scores[start : some.stop] = subject.model.anomaly_score(data.read(some))
         advance("scoring images", some.stop / n)
     order = np.argsort(-scores, kind="stable")[:top]
     samples = ranked(subject, scores, order, [data.names[i] for i in order])
-    flagged = subject.flags(scores)
-    shown = order[:N_PICTURES]
-    pictures, heat_top = gallery(subject, data.read(shown.tolist()), samples)
-    return Findings(
-        data.name,
-        "image",
-        scores,
-        None if flagged is None else int(flagged.sum()),
-        samples,
-        subject.are_training_scores(scores),
-        pictures,
-        heat_top=heat_top,
-    )
+    images = data.read(order[:N_PICTURES].tolist())
+    pictures, heat_top = gallery(subject, images, samples)
+    found = found_in(subject, data, scores, samples)
+    return replace(found, pictures=pictures, heat_top=heat_top)
 
 
 def gallery(
@@ -218,20 +163,20 @@ def gallery(
     """Return pictures of the images, and the map value that is shown lightest."""
     low, high = (float(q) for q in np.quantile(images, (0.001, 0.999)))
     pictures = [
-        Picture(sample.name, sample.score, sample.flagged, "", data_uri(grey(image, low, high)))
+        Picture(sample, data_uri(grey(image, low, high)))
         for sample, image in zip(samples, images, strict=False)
     ]
     model = subject.model
-    if not hasattr(model, "anomaly_map"):
+    if not model.localises:
         return pictures, 0.0
     maps, restored = model.anomaly_map(images), model.reconstruct(images)
     top = float(np.quantile(maps, 0.999))
     return [
         replace(
             picture,
-            note=_flagged_part(anomaly_map, subject.map_threshold),
             restored=data_uri(grey(healthy, low, high)),
             heat=data_uri(heat(anomaly_map, top)),
+            note=_flagged_part(anomaly_map, subject.map_threshold),
         )
         for picture, healthy, anomaly_map in zip(pictures, restored, maps, strict=True)
     ], top

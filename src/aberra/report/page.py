@@ -23,7 +23,7 @@ def render(report: Report) -> str:
         loader=jinja.FunctionLoader(_part),
     )
     environment.filters.update(number=number, percent=percent, score=score)
-    environment.globals.update(count=count, lost_trust=LOST_TRUST)
+    environment.globals.update(count=count, low_trust=LOST_TRUST)
     style, script = _part("page.css"), _part("page.js")
     page: str = environment.get_template("page.html.j2").render(
         report=report, style=style, script=script, policy=_policy(style, script)
@@ -38,10 +38,10 @@ def _part(name: str) -> str:
 def _policy(style: str, script: str) -> str:
     """Allow this style, this script and pictures inside the page; nothing else."""
     return (
-        f"default-src 'none'; img-src data:; style-src {_digest(style)}; "
-        f"script-src {_digest(script)}; base-uri 'none'; form-action 'none'"
+        f"default-src 'none'; img-src data:; style-src {_policy_digest(style)}; "
+        f"script-src {_policy_digest(script)}; base-uri 'none'; form-action 'none'"
     )
 
 
-def _digest(text: str) -> str:
+def _policy_digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(sha256(text.encode()).digest()).decode()}'"

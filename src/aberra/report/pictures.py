@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Pixels = NDArray[np.uint8]  # (h, w) grey or (h, w, 3) colour
+PngPixels = NDArray[np.uint8]  # (h, w) grey or (h, w, 3) colour
 
 LARGEST_SIDE = 192  # so that a full gallery of colour images stays below 15 MB
 # From nothing to much, darker to lighter without a turn, so that it reads in grey and whatever
@@ -18,7 +18,7 @@ LARGEST_SIDE = 192  # so that a full gallery of colour images stays below 15 MB
 HEAT = ((0, 0, 0), (64, 22, 90), (160, 40, 88), (228, 98, 40), (250, 180, 60), (255, 250, 200))
 
 
-def png(pixels: Pixels) -> bytes:
+def png(pixels: PngPixels) -> bytes:
     """Return a PNG file of 8-bit grey (h, w) or colour (h, w, 3) pixels."""
     height, width = pixels.shape[:2]
     kind = 0 if pixels.ndim == 2 else 2
@@ -36,12 +36,12 @@ def _chunk(name: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
 
 
-def data_uri(pixels: Pixels) -> str:
+def data_uri(pixels: PngPixels) -> str:
     """Return pixels as the address of an image that needs no file."""
     return "data:image/png;base64," + base64.b64encode(png(pixels)).decode("ascii")
 
 
-def grey(image: NDArray[Any], low: float, high: float) -> Pixels:
+def grey(image: NDArray[Any], low: float, high: float) -> PngPixels:
     """Return an image (channels, h, w) with 1 or 3 channels as pixels; `low` is black."""
     shown = reduced(np.asarray(image, np.float64))
     levels = np.clip((shown - low) / max(high - low, 1e-12), 0.0, 1.0)
@@ -49,13 +49,13 @@ def grey(image: NDArray[Any], low: float, high: float) -> Pixels:
     return pixels[0] if len(pixels) == 1 else np.moveaxis(pixels, 0, -1)
 
 
-def heat(values: NDArray[Any], top: float) -> Pixels:
+def heat(values: NDArray[Any], top: float) -> PngPixels:
     """Return a map (h, w) in the colours of `HEAT`; `top` and more is the lightest."""
     levels = np.clip(reduced(np.asarray(values, np.float64)[None])[0] / max(top, 1e-12), 0.0, 1.0)
     return heat_table()[np.rint(255 * levels).astype(np.uint8)]
 
 
-def heat_table() -> Pixels:
+def heat_table() -> PngPixels:
     """Return the 256 colours of a map, (256, 3)."""
     stops = np.linspace(0.0, 1.0, len(HEAT))
     levels = np.linspace(0.0, 1.0, 256)

@@ -13,11 +13,11 @@ from aberra.data.mri.grid import resample
 from aberra.data.mri.prepare import Preparation
 from aberra.data.mri.volume import Volume, inverse, reorient
 from aberra.errors import DataError
+from aberra.explain.subject import Subject
 from aberra.localise.volumes import ScoredVolume, score_volume
 from aberra.progress import advance
-from aberra.report.contents import Findings, Sample, Scan
+from aberra.report.contents import Findings, FoldedScan, Sample
 from aberra.report.pictures import data_uri
-from aberra.report.subject import Subject
 
 N_SCANS = 8
 SIDE = 96  # voxels of the longest side
@@ -25,13 +25,13 @@ PICTURE_BYTES = 11_000_000  # of all scans together: the page stays below 15 MB
 
 
 @dataclass(frozen=True)
-class Scans:
+class ScansToReport:
     """Scans to report on: their names, how to read one by position, and how it is cut."""
 
     names: Sequence[str]
     read: Callable[[int], Volume]
     preparation: Preparation
-    name: str = "data"
+    name: str = "the data"
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class _Small:
     origin: tuple[float, float, float]
 
 
-def of_scans(subject: Subject, data: Scans, top: int) -> Findings:
+def of_scans(subject: Subject, data: ScansToReport, top: int) -> Findings:
     """Score scans one by one, memory holding one at full size and the oddest ones reduced."""
-    if not hasattr(subject.model, "anomaly_map"):
+    if not subject.model.localises:
         raise DataError(
-            f"{subject.name} gives scores, no maps, so scans cannot be shown. Train a localiser, "
-            "such as ADDM."
+            f"{subject.name} gives scores but no maps, so scans cannot be shown. Train a "
+            "localiser, such as ADDM."
         )
     names, scores, failures = [], [], []
     best: list[tuple[float, int, _Small]] = []
@@ -71,7 +71,7 @@ def of_scans(subject: Subject, data: Scans, top: int) -> Findings:
         advance("scoring scans", (k + 1) / len(data.names), name)
     if not scores:
         why = failures[0][1] if failures else "The folder is empty."
-        raise DataError(f"No scan of {data.name} can be used. {why}")
+        raise DataError(f"No scan in {data.name} can be used. {why}")
     order = np.argsort(-np.array(scores), kind="stable")[:top]
     samples = [Sample(rank + 1, names[k], scores[k]) for rank, k in enumerate(order)]
     shown = [small for *_, small in sorted(best, key=lambda entry: entry[:2], reverse=True)]
@@ -80,7 +80,6 @@ def of_scans(subject: Subject, data: Scans, top: int) -> Findings:
         data.name,
         "scan",
         np.array(scores),
-        None,
         samples,
         scans=_within_budget(shown, heat_top),
         heat_top=heat_top,
@@ -116,9 +115,9 @@ def _small(scored: ScoredVolume, name: str) -> _Small:
     return _Small(name, scored.score, note, scan, heat, flagged > 0.5, spacing, origin)
 
 
-def _within_budget(shown: list[_Small], heat_top: float) -> list[Scan]:
+def _within_budget(shown: list[_Small], heat_top: float) -> list[FoldedScan]:
     """Return pictures of the scans, oddest first, until the page is full; at least one."""
-    scans: list[Scan] = []
+    scans: list[FoldedScan] = []
     left = PICTURE_BYTES
     for small in shown:
         scan = _folded(small, heat_top)
@@ -129,7 +128,7 @@ def _within_budget(shown: list[_Small], heat_top: float) -> list[Scan]:
     return scans
 
 
-def _folded(small: _Small, heat_top: float) -> Scan:
+def _folded(small: _Small, heat_top: float) -> FoldedScan:
     low, high = (float(q) for q in np.quantile(small.scan, (0.01, 0.995)))
     channels = (
         (small.scan - low) / max(high - low, 1e-12),
@@ -145,7 +144,7 @@ def _folded(small: _Small, heat_top: float) -> Scan:
     slices[:k] = np.stack(levels, axis=-1).transpose(2, 1, 0, 3)[:, ::-1]
     mosaic = slices.reshape(lines, columns, j, i, 3).transpose(0, 2, 1, 3, 4)
     at = np.unravel_index(int(small.heat.argmax()), small.heat.shape)
-    return Scan(
+    return FoldedScan(
         small.name,
         small.score,
         small.note,

@@ -237,7 +237,7 @@ def judged(model: Any, chosen: dict[str, Any], scene: Scene) -> Record:
         sick.lesion,
         sick.brain,
         sick.subject,
-        model.threshold_,
+        model.map_threshold_,
         model.anomaly_map(scene.healthy.images),
         head_mask(scene.healthy.images[:, 0]),
     )

@@ -12,12 +12,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aberra.errors import DataError
+from aberra.explain.reasons import N_REASONS, leading_names
 
 Reasons = Literal["none", "flagged", "all"]
 Scores = NDArray[np.float64]
 
 TEXT = pa.string()
-N_REASONS = 3
 SHOWN = 8
 
 
@@ -111,7 +111,7 @@ class RowScorer:
         which = np.flatnonzero(flags | (self.reasons == "all"))
         if self.reasons != "none" and len(which):
             some = rows.iloc[which] if isinstance(rows, pd.DataFrame) else rows[which]
-            top = top_columns(np.asarray(self.model.explain(some)), self.columns)
+            top = leading_names(np.asarray(self.model.explain(some)), self.columns)
             found[:, which] = top
         return list(found)
 
@@ -119,16 +119,6 @@ class RowScorer:
 def percentiles(scores: Scores, reference: Scores) -> Scores:
     """Return the share of sorted reference scores, in percent, that each score reaches."""
     return 100.0 * np.searchsorted(reference, scores, side="right") / len(reference)
-
-
-def top_columns(shares: NDArray[np.float64], columns: Sequence[str]) -> NDArray[np.object_]:
-    """Return the columns of largest share, (3, n), None where a share is 0 or columns are few."""
-    order = np.argsort(-shares, axis=1, kind="stable")[:, :N_REASONS]
-    names = np.asarray(columns, dtype=object)[order]
-    names[np.take_along_axis(shares, order, axis=1) <= 0] = None
-    found = np.full((N_REASONS, len(shares)), None, dtype=object)
-    found[: names.shape[1]] = names.T
-    return found
 
 
 def matched_columns(
@@ -166,18 +156,3 @@ def matched_columns(
             "or rename them, or fit a model without them."
         )
     return columns, [name for name in given if name not in set(columns)]
-
-
-def training_scores(model: Any) -> Scores | None:
-    """Return the scores of all training samples, where the model keeps them."""
-    history, only = getattr(model, "history_", None), getattr(model, "round_", None)
-    if history:
-        return np.asarray(history[history.kept].scores)
-    return None if only is None else np.asarray(only.scores)
-
-
-def reference_scores(model: Any, quantiles: Sequence[float]) -> Scores | None:
-    """Return the sorted scores of the training samples, or quantiles of them, if any are known."""
-    held = training_scores(model)
-    known = np.asarray(quantiles, np.float64) if held is None else np.sort(held)
-    return known if len(known) else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal
 
 from fastapi import FastAPI, HTTPException, Query, Request
@@ -13,24 +12,22 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
 from aberra.errors import AberraError
-from aberra.viewer.catalogue import Catalogue, Item
+from aberra.viewer.catalogue import Catalogue, ListedPage
 from aberra.viewer.guard import REPORT_POLICY
 from aberra.viewer.held import Held
-from aberra.viewer.marks import Mark, Marks
+from aberra.viewer.marks import Marks, ReviewMark
+from aberra.viewer.pages import STATIC, framed_page
 from aberra.viewer.series import series_as_nifti
 from aberra.viewer.tables import Query as Rows
 from aberra.viewer.tables import ScoreTable
 
-STATIC = Path(__file__).parent / "static"
 BUNDLE = STATIC / "niivue.js"
 TYPES = {
-    ".html": "text/html",
     ".css": "text/css",
     ".js": "text/javascript",
     ".svg": "image/svg+xml",
 }
-PAGES = {"scans": "scans.html", "table": "table.html", "model": "model.html"}
-CHUNK = 1 << 20
+SENT_AT_ONCE = 1 << 20
 NOTHING = "There is nothing at this address."
 
 
@@ -38,7 +35,7 @@ class MarkChange(BaseModel):
     """The body of the only request that changes anything."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
-    mark: Mark | None
+    mark: ReviewMark | None
 
 
 class Shelf:
@@ -50,7 +47,7 @@ class Shelf:
         self.table = lru_cache(maxsize=2)(self._table)
         self.model = lru_cache(maxsize=8)(self._model)
 
-    def item(self, number: int, *kinds: str) -> Item:
+    def item(self, number: int, *kinds: str) -> ListedPage:
         """Return an item, or answer that there is none."""
         if not 0 <= number < len(self.found.items):
             raise HTTPException(404, NOTHING)
@@ -126,7 +123,7 @@ def _add_pages(app: FastAPI, shelf: Shelf) -> None:
         if item.kind == "report":
             headers = {"content-security-policy": REPORT_POLICY}
             return _stream(shelf.held(item.file), "text/html; charset=utf-8", headers)
-        return static(PAGES[item.kind])
+        return Response(framed_page(item.kind), media_type="text/html")
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
@@ -207,7 +204,7 @@ def _stream(held: Held, kind: str, headers: dict[str, str]) -> StreamingResponse
 def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
     """Yield as many bytes as were promised, even if the file grows meanwhile."""
     with file:
-        while size > 0 and (piece := file.read(min(CHUNK, size))):
+        while size > 0 and (piece := file.read(min(SENT_AT_ONCE, size))):
             size -= len(piece)
             yield piece
 

@@ -12,16 +12,16 @@ from typing import Literal
 from aberra.data.mri.files import MAP, SEGMENTATION, find_volumes, stem
 from aberra.data.mri.nifti import ENDINGS
 from aberra.errors import DataError
+from aberra.scoring.folder import SCORES
 from aberra.viewer.held import Held
 
-SCORES = "scores.csv"
 SCAN_COLUMNS = {"scan", "map", "segmentation", "score", "millilitres", "error"}
 TABLE_ENDINGS = (".csv", ".parquet")
-Kind = Literal["scans", "table", "model", "report"]
+PageKind = Literal["scans", "table", "model", "report"]
 
 
 @dataclass(frozen=True)
-class Scan:
+class ListedScan:
     """One line of the list of scans; files are positions in `Catalogue.files`."""
 
     name: str
@@ -34,10 +34,10 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Item:
+class ListedPage:
     """One page: all scans together, one table, one model or one report."""
 
-    kind: Kind
+    kind: PageKind
     title: str
     file: int | None = None
 
@@ -52,9 +52,9 @@ class Catalogue:
         The folder that was given, or that of the file; marks are kept here.
     files : list of Held
         Every file that may be read. A request names a position in this list, never a path.
-    items : list of Item
+    items : list of ListedPage
         The pages, most interesting first.
-    scans : list of Scan
+    scans : list of ListedScan
         Highest score first.
     remarks : list of str
         What was left out, and why.
@@ -62,8 +62,8 @@ class Catalogue:
 
     root: Path
     files: list[Held] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
-    scans: list[Scan] = field(default_factory=list)
+    items: list[ListedPage] = field(default_factory=list)
+    scans: list[ListedScan] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
     def add(self, path: Path | None, root: Path) -> int | None:
@@ -72,7 +72,7 @@ class Catalogue:
             return None
         held = Held(path, root)
         if not held.inside:
-            self.remarks.append(f"{path.name} is a link that leads out of the folder: left out.")
+            self.remarks.append(f"{path.name} was left out: it is a link out of the folder.")
             return None
         self.files.append(held)
         return len(self.files) - 1
@@ -109,21 +109,21 @@ def catalogue(target: Path, scans: Path | None = None, pattern: str = "*") -> Ca
 
 
 def _of_file(target: Path) -> Catalogue:
-    kind = kind_of(target)
+    kind = page_kind(target)
     if kind is None:
         raise DataError(
-            f"{target} is nothing that the viewer knows. Give a folder of scans or results, a "
+            f"The viewer cannot show {target}. Give a folder of scans or results, a "
             "table of scores (.csv, .parquet), a model (.aberra) or a report (.html)."
         )
     whole = target.resolve()  # the file was named by the person, so a link is fine
     if kind == "table" and whole.name == SCORES and _lists_scans(whole):
         return _of_folder(whole.parent, None, "*")
     found = Catalogue(whole.parent)
-    found.items.append(Item(kind, target.name, found.add(whole, found.root)))
+    found.items.append(ListedPage(kind, target.name, found.add(whole, found.root)))
     return found
 
 
-def kind_of(path: Path) -> Kind | None:
+def page_kind(path: Path) -> PageKind | None:
     """Return what a file's name says that it is."""
     if path.name.endswith(TABLE_ENDINGS):
         return "table"
@@ -136,19 +136,19 @@ def _of_folder(root: Path, scans: Path | None, pattern: str) -> Catalogue:
     found = Catalogue(root)
     table = root / SCORES
     if Held(table, root).inside and _lists_scans(table):
-        rows = _listed(found, table, scans or root)
+        rows = _listed_scans(found, table, scans or root)
     else:
-        rows = _unlisted(found, scans or root, pattern)
+        rows = _unlisted_scans(found, scans or root, pattern)
     found.scans = sorted(rows, key=lambda s: (s.score is None, -(s.score or 0.0), s.name))
     if found.scans:
-        found.items.append(Item("scans", "Scans"))
+        found.items.append(ListedPage("scans", "Scans"))
     for path in sorted(p for p in root.iterdir() if p.is_file() and not p.name.startswith(".")):
-        kind = kind_of(path)
+        kind = page_kind(path)
         if kind is None or (kind == "table" and not _is_table(path)):
             continue
         number = found.add(path, root)
         if number is not None:
-            found.items.append(Item(kind, path.name, number))
+            found.items.append(ListedPage(kind, path.name, number))
     if not found.items:
         raise DataError(
             f"{root} has nothing to show: no scan (.nii, .nii.gz, DICOM series), no table of "
@@ -178,18 +178,18 @@ def _is_table(path: Path) -> bool:
     return "score" in header and not set(header) >= SCAN_COLUMNS
 
 
-def _listed(found: Catalogue, table: Path, scans: Path) -> Iterator[Scan]:
+def _listed_scans(found: Catalogue, table: Path, scans: Path) -> Iterator[ListedScan]:
     """Yield the scans that a table of scores lists."""
     with table.open(newline="", encoding="utf-8-sig") as file:
         for row in csv.DictReader(file):
             given = row["scan"] or ""
-            yield Scan(
+            yield ListedScan(
                 name=PurePosixPath(given.replace("\\", "/")).as_posix(),
                 scan=_first(found, given, (scans, found.root)),
                 map=_first(found, row["map"], (found.root,)),
                 mask=_first(found, row["segmentation"], (found.root,)),
-                score=_number(row["score"]),
-                millilitres=_number(row["millilitres"]),
+                score=_finite(row["score"]),
+                millilitres=_finite(row["millilitres"]),
                 error=row["error"] or "",
             )
 
@@ -204,7 +204,7 @@ def _first(found: Catalogue, given: str | None, roots: Iterable[Path]) -> int | 
     return found.add(*(inside or fit)[0]) if fit else None
 
 
-def _number(text: str | None) -> float | None:
+def _finite(text: str | None) -> float | None:
     try:
         value = float(text or "")
     except ValueError:
@@ -212,7 +212,7 @@ def _number(text: str | None) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _unlisted(found: Catalogue, scans: Path, pattern: str) -> Iterator[Scan]:
+def _unlisted_scans(found: Catalogue, scans: Path, pattern: str) -> Iterator[ListedScan]:
     """Yield the scans of a folder, with the maps of the same name where there are any."""
     maps = _beside(found.root, MAP)
     masks = _beside(found.root, SEGMENTATION)
@@ -232,8 +232,8 @@ def _unlisted(found: Catalogue, scans: Path, pattern: str) -> Iterator[Scan]:
 
 def _scan(
     found: Catalogue, name: str, scan: int | None, map_path: Path | None, mask_path: Path | None
-) -> Scan:
-    return Scan(name, scan, found.add(map_path, found.root), found.add(mask_path, found.root))
+) -> ListedScan:
+    return ListedScan(name, scan, found.add(map_path, found.root), found.add(mask_path, found.root))
 
 
 def _beside(root: Path, suffix: str) -> dict[str, Path]:

@@ -68,7 +68,7 @@ class Guard:
             return
         try:
             if scope["type"] != "http":
-                raise RefusedError(400, "Only HTTP is spoken here.")
+                raise RefusedError(400, "This server speaks HTTP only.")
             fresh = self.check(scope)
         except RefusedError as refusal:
             await _refuse(refusal, send)
@@ -87,7 +87,7 @@ class Guard:
 
     def check(self, scope: MutableMapping[str, Any]) -> bool:
         """Refuse what must not pass; return whether the cookie is still to be set."""
-        headers = _headers(scope["headers"])
+        headers = _headers_once(scope["headers"])
         if headers.get("host") not in self.hosts:
             raise RefusedError(421, "This server answers only to 127.0.0.1 and localhost.")
         _check_target(scope)
@@ -95,7 +95,7 @@ class Guard:
         if scope["method"] in WRITES:
             _check_write(headers)
         elif scope["method"] not in READS:
-            raise RefusedError(405, "Only GET, HEAD and PUT are known here.")
+            raise RefusedError(405, "This server answers GET, HEAD and PUT only.")
         return fresh
 
     def _check_token(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> bool:
@@ -118,7 +118,7 @@ class Guard:
         return f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict".encode()
 
 
-def _headers(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
+def _headers_once(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the headers; one that is given twice counts as missing."""
     names = [name.lower() for name, _ in raw]
     return {
@@ -139,7 +139,7 @@ def _check_target(scope: MutableMapping[str, Any]) -> None:
     if len(raw) + len(scope["query_string"]) > MOST_TARGET:
         raise RefusedError(414, "The address is too long.")
     if any(piece in raw for piece in (b"%", b"..", b"\\", b"//", b"\0")):
-        raise RefusedError(400, "The address is not one of this server's.")
+        raise RefusedError(400, "This server has no such address.")
 
 
 def _check_write(headers: dict[str, str]) -> None:
@@ -151,7 +151,7 @@ def _check_write(headers: dict[str, str]) -> None:
     if not length.isdecimal() or "transfer-encoding" in headers:
         raise RefusedError(411, "A change must say how long it is.")
     if int(length) > MOST_BODY:
-        raise RefusedError(413, f"A change may have {MOST_BODY} bytes.")
+        raise RefusedError(413, f"A change may have at most {MOST_BODY} bytes.")
 
 
 async def _refuse(refusal: RefusedError, send: Send) -> None:

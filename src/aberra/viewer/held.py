@@ -10,7 +10,7 @@ from typing import BinaryIO
 
 from aberra.errors import DataError
 
-MOST_BYTES = 1 << 30  # a browser holds no larger volume in one piece
+LARGEST_FILE = 1 << 30  # a browser holds no larger volume in one piece
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Held:
         return found
 
     def open(self) -> tuple[BinaryIO, int]:
-        """Return the open file and its size; what is no plain file, or too large, is refused."""
+        """Return the open file and its size; refuse what is not a regular file, or too large."""
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
             handle = os.open(self.real(), flags | getattr(os, "O_BINARY", 0))
@@ -50,12 +50,12 @@ class Held:
             raise DataError(f"{self.path.name} cannot be opened: {why}.") from error
         file = os.fdopen(handle, "rb")
         status = os.fstat(handle)
-        if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES:
+        if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_FILE:
             return file, status.st_size
         file.close()
         if not stat.S_ISREG(status.st_mode):
-            raise DataError(f"{self.path.name} is no plain file. Copy the data into one.")
+            raise DataError(f"{self.path.name} is not a regular file. Copy the data into one.")
         raise DataError(
             f"{self.path.name} has {status.st_size >> 20} MB; the viewer shows files up to "
-            f"{MOST_BYTES >> 20} MB. Reduce the resolution of the scan."
+            f"{LARGEST_FILE >> 20} MB. Reduce the resolution of the scan."
         )

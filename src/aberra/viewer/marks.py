@@ -14,9 +14,9 @@ from typing import Any, Literal
 from aberra.errors import DataError
 from aberra.files import write_atomically
 
-Mark = Literal["accept", "reject"]
+ReviewMark = Literal["accept", "reject"]
 NAME = "aberra-marks.json"
-FORMAT = 1
+MARKS_FORMAT = 1
 
 
 class Marks:
@@ -36,7 +36,7 @@ class Marks:
         self.path = folder / NAME
         self._lock = Lock()
 
-    def of(self, group: str) -> dict[str, Mark]:
+    def of(self, group: str) -> dict[str, ReviewMark]:
         """Return the marks of one page: name to mark.
 
         Parameters
@@ -50,7 +50,7 @@ class Marks:
         """
         return {name: entry["mark"] for name, entry in self._read().get(group, {}).items()}
 
-    def set(self, group: str, name: str, mark: Mark | None) -> dict[str, Mark]:
+    def set(self, group: str, name: str, mark: ReviewMark | None) -> dict[str, ReviewMark]:
         """Set or, with None, take back one mark; return all marks of its page.
 
         Parameters
@@ -70,12 +70,13 @@ class Marks:
                 if mark is not None:
                     when = datetime.now(UTC).isoformat(timespec="seconds")
                     entries[name] = {"mark": mark, "when": when}
-                text = json.dumps({"format": FORMAT, "marks": groups}, indent=1, sort_keys=True)
+                held = {"format": MARKS_FORMAT, "marks": groups}
+                text = json.dumps(held, indent=1, sort_keys=True)
                 write_atomically(self.path, text.encode())
         except OSError as error:
             raise DataError(
-                f"The mark was not saved: {error.strerror or error}. See to the folder "
-                f"{self.folder}, its permissions and the space left on its disk."
+                f"The mark was not saved: {error.strerror or error}. Check the permissions of the "
+                f"folder {self.folder} and the space left on its disk."
             ) from error
         return {key: entry["mark"] for key, entry in entries.items()}
 
@@ -94,7 +95,9 @@ class Marks:
 
     def _read(self) -> dict[str, dict[str, Any]]:
         if self.path.is_symlink():  # writing would change a file elsewhere
-            raise DataError(f"Marks cannot be saved: {NAME} is a link. Replace it by the file.")
+            raise DataError(
+                f"Marks cannot be saved: {NAME} is a link. Replace it with the file itself."
+            )
         try:
             held = json.loads(self.path.read_bytes())
         except FileNotFoundError:
@@ -113,7 +116,7 @@ class Marks:
 def _is_marks(held: Any) -> bool:
     return (
         isinstance(held, dict)
-        and held.get("format") == FORMAT
+        and held.get("format") == MARKS_FORMAT
         and isinstance(held.get("marks"), dict)
         and all(
             isinstance(entries, dict)

@@ -1,4 +1,4 @@
-"""What a model's page shows: how trust moved from round to round, and who lost it."""
+"""What a model's page shows: what was trained, how trust moved, and which samples are doubtful."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from aberra.explain.charts import score_bins, trust_band
+from aberra.explain.doubts import Doubt
+from aberra.explain.subject import Subject
+from aberra.explain.training import Fact
 from aberra.model_file import load, load_notes
-from aberra.recipe import Doubt, Recipe
+from aberra.recipe import Recipe
+from aberra.words import count, number
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-SHOWN = 10
-REASONS = {
-    "settled": "the ranking came to rest",
-    "max_rounds": "it had used all its rounds",
-    "interrupted": "it was interrupted",
-}
+N_DOUBTS_SHOWN = 10
 
 
 def model_page(path: Path) -> dict[str, Any]:
@@ -29,81 +28,75 @@ def model_page(path: Path) -> dict[str, Any]:
     Returns
     -------
     page : dict
-        `title`, `facts` (pairs of texts), `rounds` (None for a model without rounds), `doubts`.
+        `title`, `thing` (what a training sample is called), `sentences`, `facts` (name, value and
+        note of each), `rounds` (None for a model without rounds), `scores` (None where no
+        training scores are known), `doubts`, `about_doubts` and `glossary`.
     """
-    model, recipe = load(path), Recipe.of(load_notes(path))
-    doubts = _doubts(model, recipe)[:SHOWN]
+    recipe = Recipe.of(load_notes(path))
+    subject = Subject(load(path), recipe)
+    doubts = subject.doubts(N_DOUBTS_SHOWN)
     return {
-        "title": _title(model),
-        "facts": _facts(model, recipe),
-        "rounds": _rounds(model, doubts),
-        "doubts": [
-            {"name": d.name, "trust": d.trust, "score": _number(d.score), "reasons": d.reasons}
-            for d in doubts
-        ],
+        "title": subject.name,
+        "thing": subject.thing,
+        "sentences": subject.sentences(),
+        "facts": _shown_facts(subject, recipe),
+        "rounds": _trust_chart(subject, doubts),
+        "scores": _score_chart(subject),
+        "doubts": [_shown(doubt) for doubt in doubts],
+        "about_doubts": subject.about_doubts(),
+        "glossary": subject.glossary(with_trust=bool(doubts)),
     }
 
 
-def _title(model: Any) -> str:
-    inner = getattr(model, "detector_", None) or getattr(model, "detector", None)
-    name = type(model).__name__
-    return name if inner is None else f"{name}({type(inner).__name__})"
-
-
-def _facts(model: Any, recipe: Recipe | None) -> list[tuple[str, str]]:
-    facts: list[tuple[str, str]] = []
+def _shown_facts(subject: Subject, recipe: Recipe | None) -> list[tuple[str, str, str]]:
+    """Return what the recipe notes, or else what the model itself knows."""
+    facts: list[Fact] = []
     if recipe is not None:
-        facts.append(("trained on", f"{recipe.data}, {recipe.n_samples:,} samples"))
-        facts += recipe.choices  # they name rounds, threshold and what was left out as well
-        facts += [(f"{name} (labels)", f"{value:.3f}") for name, value in recipe.metrics.items()]
+        facts.append(Fact("trained on", f"{recipe.data}, {count(recipe.n_samples, subject.thing)}"))
+        # They tell of rounds, threshold and what was left out as well.
+        facts += [Fact(name, why) for name, why in recipe.choices]
+        measured = "measured with labels, which training never saw"
+        facts += [Fact(k.upper(), f"{v:.3f}", measured) for k, v in recipe.metrics.items()]
     if recipe is None or not recipe.choices:
-        facts += _learnt_facts(model)
-    return [(name[:1].upper() + name[1:], value) for name, value in facts]
+        facts += subject.facts()
+    return [(fact.name[:1].upper() + fact.name[1:], fact.value, fact.note) for fact in facts]
 
 
-def _learnt_facts(model: Any) -> list[tuple[str, str]]:
-    facts = [("threshold", f"{model.threshold_:.4g}{_rule(model)}")]
-    history = getattr(model, "history_", None)
-    if history is not None and len(history):
-        why = REASONS.get(history.reason, history.reason)
-        kept = history.kept + 1
-        facts.insert(0, ("rounds", f"{len(history)}, kept round {kept}; stopped because {why}"))
-    share = getattr(model, "contamination_", None)
-    if share is not None:
-        facts.append(("training samples above it", f"{100 * share:.1f} %"))
-    return facts
-
-
-def _rule(model: Any) -> str:
-    rule = getattr(model, "threshold_rule_", None)
-    return f", placed by the rule {rule} without labels" if rule else ""
-
-
-def _rounds(model: Any, doubts: list[Doubt]) -> dict[str, Any] | None:
-    history = getattr(model, "history_", None)
-    if history is None or not len(history):
+def _trust_chart(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None:
+    story = subject.story
+    if story is None:
         return None
-    trust = np.stack([history.weights(t) for t in range(len(history))])
-    rows = [d.row for d in doubts if 0 <= d.row < trust.shape[1]]
+    trust = story.trust
+    rows = [doubt.row for doubt in doubts if 0 <= doubt.row < trust.shape[1]]
     return {
-        "kept": history.kept,
-        "crossings": history.crossings(),
+        "kept": story.kept,
+        "crossings": story.crossings,
+        "sentences": story.sentences(subject.thing),
+        "about_low_trust": subject.about_low_trust(),
         "samples": trust.shape[1],
-        "quantiles": np.quantile(trust, QUANTILES, axis=1).T.round(4).tolist(),
+        "quantiles": trust_band(trust, "all").quantiles.round(4).tolist(),
         "curves": trust[:, rows].T.round(4).tolist(),
     }
 
 
-def _doubts(model: Any, recipe: Recipe | None) -> list[Doubt]:
-    if recipe is not None and recipe.doubts:
-        return recipe.doubts
-    weights = getattr(model, "weights_", None)
-    if weights is None:
-        return []
-    scores = model.history_[model.history_.kept].scores
-    rows = np.argsort(weights, kind="stable")[:SHOWN]
-    return [Doubt(int(i), f"row {i}", float(weights[i]), float(scores[i])) for i in rows]
+def _score_chart(subject: Subject) -> dict[str, Any] | None:
+    """Return the histogram of the training scores, with places between 0 and 1."""
+    if subject.reference is None:
+        return None
+    bins = score_bins([subject.reference], float(subject.model.threshold_))
+    scale = bins.scale
+    return {
+        "places": scale.places(bins.edges).round(4).tolist(),
+        "shares": bins.shares().round(5).tolist(),
+        "above": bins.above.tolist(),
+        "ticks": [(round(scale.place(v), 4), number(v)) for v in scale.ticks()],
+        "threshold": (
+            round(scale.place(subject.model.threshold_), 4),
+            number(subject.model.threshold_),
+        ),
+    }
 
 
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def _shown(doubt: Doubt) -> dict[str, Any]:
+    score = doubt.score if np.isfinite(doubt.score) else None
+    return {"name": doubt.name, "trust": doubt.trust, "score": score, "reasons": doubt.reasons}

@@ -40,7 +40,7 @@ class Door:
             listener.close()
             raise DataError(
                 f"Port {self.port} cannot be used: {error.strerror}. Choose another one, or leave "
-                "--port out and any free one is taken."
+                "--port out to take any free one."
             ) from error
         object.__setattr__(self, "socket", listener)
         object.__setattr__(self, "port", listener.getsockname()[1])

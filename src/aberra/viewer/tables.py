@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from aberra.errors import DataError
 from aberra.viewer.held import Held
 
-REASONS = ("reason_1", "reason_2", "reason_3")
+REASON_COLUMNS = ("reason_1", "reason_2", "reason_3")
 IDS = ("id", "row", "image")  # what aberra score calls the first column
-COLUMNS = ("id", "score", "percentile", "flag", *REASONS)
-Rows = NDArray[np.int64]
+SHOWN_COLUMNS = ("id", "score", "percentile", "flag", *REASON_COLUMNS)
+RowNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class ScoreTable:
     """
 
     def __init__(self, held: Held) -> None:
-        self.table = _complete(_read(held), held)
-        self.columns = [name for name in COLUMNS if name in self.table.column_names]
+        self.table = _with_all_columns(_read_table(held), held)
+        self.columns = [name for name in SHOWN_COLUMNS if name in self.table.column_names]
         self._order = lru_cache(maxsize=4)(self._sorted)
         self._matches = lru_cache(maxsize=4)(self._matching)
 
@@ -87,7 +87,7 @@ class ScoreTable:
         shown = rows[query.offset : query.offset + query.limit]
         held = self.table.take(pa.array(shown)).to_pylist()
         lines = [
-            {"row": int(row), "mark": marks.get(str(line["id"])), **_plain(line)}
+            {"row": int(row), "mark": marks.get(str(line["id"])), **_as_json(line)}
             for row, line in zip(shown, held, strict=True)
         ]
         return {
@@ -98,7 +98,7 @@ class ScoreTable:
             "rows": lines,
         }
 
-    def _sorted(self, column: str, descending: bool) -> Rows:
+    def _sorted(self, column: str, descending: bool) -> RowNumbers:
         if column not in self.columns:
             raise DataError(f"There is no column {column!r}. The table has {self.columns}.")
         direction = "descending" if descending else "ascending"
@@ -112,7 +112,7 @@ class ScoreTable:
         keep = None
         if find:
             keep = self._contains("id", find)
-            for column in REASONS:
+            for column in REASON_COLUMNS:
                 if column in self.columns:
                     keep = keep | self._contains(column, find)
         if flagged and "flag" in self.columns:
@@ -142,16 +142,16 @@ class ScoreTable:
         return np.asarray(pc.is_in(self.table["id"].cast(pa.string()), value_set=wanted))
 
 
-def _read(held: Held) -> pa.Table:
+def _read_table(held: Held) -> pa.Table:
     file, _ = held.open()
-    texts = {name: pa.dictionary(pa.int32(), pa.string()) for name in REASONS}
+    texts = {name: pa.dictionary(pa.int32(), pa.string()) for name in REASON_COLUMNS}
     texts |= {"id": pa.string(), "image": pa.string()}  # 007 is not 7
     with file:
         try:
             if held.path.name.endswith(".parquet"):
                 names = pa.parquet.ParquetFile(file).schema_arrow.names
                 return pa.parquet.read_table(
-                    file, columns=_wanted(names), read_dictionary=list(REASONS)
+                    file, columns=_wanted(names), read_dictionary=list(REASON_COLUMNS)
                 )
             options = pa.csv.ConvertOptions(column_types=texts)
             table = pa.csv.read_csv(file, convert_options=options)
@@ -178,10 +178,10 @@ def _whole_ids(table: pa.Table) -> pa.Table:
 
 def _wanted(names: list[str]) -> list[str]:
     first = [name for name in IDS if name in names][:1]
-    return first + [name for name in COLUMNS[1:] if name in names]
+    return first + [name for name in SHOWN_COLUMNS[1:] if name in names]
 
 
-def _complete(table: pa.Table, held: Held) -> pa.Table:
+def _with_all_columns(table: pa.Table, held: Held) -> pa.Table:
     """Check the scores, and fill in the columns that a shorter table lacks."""
     try:
         if "score" not in table.column_names:
@@ -209,7 +209,7 @@ def _with_ids(table: pa.Table) -> pa.Table:
     return table.rename_columns(["id" if n == given else n for n in table.column_names])
 
 
-def _plain(line: dict[str, Any]) -> dict[str, Any]:
+def _as_json(line: dict[str, Any]) -> dict[str, Any]:
     """Return a row as JSON can hold it."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value

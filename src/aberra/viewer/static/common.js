@@ -12,7 +12,7 @@ export async function ask(path, options) {
   try {
     answer = await fetch(path, options)
   } catch {
-    throw new Error("The server does not answer. Start aberra view again; saved marks are kept.")
+    throw new Error("The viewer has stopped. Start aberra view again; the marks that were saved are kept.")
   }
   if (answer.ok) return answer
   const text = await answer.text()

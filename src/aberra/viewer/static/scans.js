@@ -4,11 +4,11 @@ import { Marks, PAGE, SIGNS, alarm, el, json, make, number, onKeys, showPages } 
 import { VolumeView, hasWebGL } from "/static/volume.js"
 
 const NO_BUNDLE =
-  "NiiVue, which draws volumes, is not installed. Install npm, run make install and start again. The list and your marks work without it."
-const NO_WEBGL = "This browser cannot draw volumes because WebGL 2 is off. The list and your marks work."
+  "Volumes cannot be drawn because NiiVue is not installed. Install npm, run make install and start again. The list and your marks work without it."
+const NO_WEBGL = "Volumes cannot be drawn because WebGL 2 is off in this browser. The list and your marks work without it."
 
-const NO_FILES = "The files of this scan are not in this folder. Start with --scans FOLDER."
-const ONLY_MAP = "Only the map is here. Start with --scans FOLDER to see the scan."
+const NO_FILES = "The files of this scan are not in this folder. Start the viewer with --scans FOLDER to say where they are."
+const ONLY_MAP = "Only the map is in this folder. Start the viewer with --scans FOLDER to see the scan as well."
 
 const list = el("list")
 const state = { scans: [], lines: [], at: -1, threshold: null }

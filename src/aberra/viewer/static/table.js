@@ -80,7 +80,7 @@ function showRows() {
   el("none").hidden = matching > 0
   const range = matching ? `${(offset + 1).toLocaleString("en")}–${(offset + rows.length).toLocaleString("en")} of ` : ""
   const among = matching === total ? "" : ` (of ${total.toLocaleString("en")})`
-  el("count").textContent = `${range}${matching.toLocaleString("en")} rows${among}`
+  el("count").textContent = `${range}${matching.toLocaleString("en")} ${matching === 1 ? "row" : "rows"}${among}`
   el("first").disabled = el("before").disabled = offset === 0
   el("after").disabled = el("last").disabled = offset + rows.length >= matching
   showMarks()
