@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from aberra.reproduce import unseen
-from aberra.reproduce.odds import ensemble_of
 from aberra.reproduce.profiles import profiles
 from aberra.reproduce.seeds import run_seeds
+from aberra.reproduce.settings import ensemble_of
 from aberra.reproduce.store import append_line, read_lines
 from benchmarks.records import data_folder, environment
 
@@ -32,7 +32,7 @@ def run() -> None:
     """Run what is missing."""
     keys = ("detector", "class", "contamination", "temperature")
     done = {tuple(line[key] for key in keys) for line in read_lines(RESULTS)}
-    for job in unseen.jobs(profiles()["small"], "mnist"):
+    for job in unseen.image_jobs(profiles()["small"], "mnist"):
         (setting,) = job.settings
         if setting["seed"] or setting["detector"] not in DETECTORS:
             continue

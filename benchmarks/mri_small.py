@@ -20,29 +20,36 @@ from numpy.typing import NDArray
 
 from aberra.localise.protocols import anoddpm
 from aberra.progress import progress_bar
-from aberra.reproduce.experiments import write_results
-from aberra.reproduce.mri import FAMILY, ROWS, jobs, own_names, scene, settings_for, trained
+from aberra.reproduce.mri import Scene, mri_jobs, own_names, scene, trained
+from aberra.reproduce.mri_models import MRI, MRI_ROWS, mri_settings, mri_size
 from aberra.reproduce.profiles import profiles
 from aberra.reproduce.store import Store, append_line, environment, key_of
 from aberra.reproduce.work import do_jobs
+from aberra.reproduce.writing import write_results
 
 FOLDER = Path("results")
 PROFILE = profiles()["small"]
 
 
+def slices_of_the_table() -> Scene:
+    """Return the slices that the table trains on and is judged by."""
+    size = mri_size(PROFILE)
+    return scene(size.size, size.slices, None)
+
+
 def fitted(args: argparse.Namespace, name: str) -> tuple[Any, dict[str, Any]]:
     """Return a row's model of seed 0, with the settings that were chosen for it."""
-    setting, store = settings_for(PROFILE, name)[0], Store(args.folder)
-    held = store.read(FAMILY).get(key_of(setting))
+    setting, store = mri_settings(PROFILE, name)[0], Store(args.folder)
+    held = store.read(MRI).get(key_of(setting))
     if held is None:
         raise SystemExit(f"{name} is not in {args.folder} yet: run the table first.")
-    model, _ = trained(setting, store, scene(PROFILE.mri_size, PROFILE.mri_slices, None))
+    model, _ = trained(setting, store, slices_of_the_table())
     return model.set_params(**own_names(model, held["settings"])), held["settings"]
 
 
 def table(args: argparse.Namespace) -> None:
     """Compute what is missing, and write the table."""
-    wanted = [job for job in jobs(PROFILE) if job.title in args.models]
+    wanted = [job for job in mri_jobs(PROFILE) if job.title in args.models]
     with progress_bar():
         for job, how in do_jobs(wanted, args.folder, None):
             print(job.title, how, flush=True)
@@ -52,7 +59,7 @@ def table(args: argparse.Namespace) -> None:
 
 def steps(args: argparse.Namespace) -> None:
     """Measure AUROC and seconds a slice for fewer and fewer network calls, in one run."""
-    sick = scene(PROFILE.mri_size, PROFILE.mri_slices, None).sick
+    sick = slices_of_the_table().sick
     for name in args.models:
         model, _ = fitted(args, name)
         if "sampling_steps" not in model.get_params():
@@ -75,7 +82,7 @@ def picture(args: argparse.Namespace) -> None:
     """Draw input, restoration, map and mask: pasted lesions, whose scans may be shown."""
     import matplotlib.pyplot as plt
 
-    parts = scene(PROFILE.mri_size, PROFILE.mri_slices, None)
+    parts = slices_of_the_table()
     slices = parts.tune if args.set == "pasted" else parts.sick
     some = slices.of(np.linspace(0, len(slices.images) - 1, 6).astype(int))
     lines: list[tuple[str, NDArray[Any], str]] = [
@@ -106,7 +113,7 @@ def main() -> None:
     )
     tasks = {"table": table, "steps": steps, "picture": picture}
     parser.add_argument("task", nargs="?", default="table", choices=tasks)
-    parser.add_argument("--models", nargs="+", default=list(ROWS), choices=ROWS)
+    parser.add_argument("--models", nargs="+", default=list(MRI_ROWS), choices=MRI_ROWS)
     parser.add_argument("--folder", type=Path, default=FOLDER)
     parser.add_argument("--image", type=Path, default=Path("results/mri_small.png"))
     parser.add_argument("--set", choices=("pasted", "edinburgh"), default="pasted")

@@ -17,7 +17,7 @@ from scipy.stats import spearmanr
 from aberra import OCSVM
 from aberra.detectors.ocsvm import Solver
 from aberra.metrics import auroc
-from aberra.reproduce.odds import SETS
+from aberra.reproduce.odds import ODDS_SETS as SETS
 from benchmarks.records import environment, load_set
 
 RESULTS = Path("results/ocsvm_solvers.md")

@@ -247,6 +247,20 @@ def named(name: str) -> Method:
     raise KeyError(name)
 
 
+def in_paper(name: str) -> Method:
+    """Return the method that the tables of the papers call by this name.
+
+    Raises
+    ------
+    KeyError
+        If there is no such method.
+    """
+    for method in _METHODS:
+        if name and name == method.paper:
+            return method
+    raise KeyError(name)
+
+
 def find(model: Any) -> Method | None:
     """Return the method that an estimator belongs to; None for an estimator from elsewhere."""
     cls = type(model)

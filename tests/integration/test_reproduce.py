@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from aberra.cli import app
 from aberra.data.catalogue import DATA_SETS
-from aberra.reproduce import odds
+from aberra.reproduce.odds import ODDS_SETS
 from aberra.reproduce.store import read_lines
 
 CODE = "from aberra.cli import main; main()"
@@ -26,7 +26,7 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     (folder / "odds").mkdir()
     rng = np.random.default_rng(0)
-    for name in odds.SETS:
+    for name in ODDS_SETS:
         (n, d), n_odd = DATA_SETS[name].shape, DATA_SETS[name].anomalies
         X, y = rng.normal(size=(n, d)), rng.permutation(np.arange(n) < n_odd)
         X[y] += 3
@@ -66,7 +66,7 @@ def whole(data, tmp_path_factory):
 @pytest.mark.slow
 def test_a_figure_is_drawn_and_a_page_made(whole):
     svg = (whole / "auc-per-round.svg").read_text()
-    assert all(f">{name}<" in svg for name in odds.SETS)
+    assert all(f">{name}<" in svg for name in ODDS_SETS)
     assert "data:image/svg+xml" in (whole / "index.html").read_text()
     assert "**IADC over ADC**: ahead in" in (whole / "claims.md").read_text()
     lines = list(csv.DictReader((whole / "TABLE.csv").read_text().splitlines()))

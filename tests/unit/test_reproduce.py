@@ -3,21 +3,31 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
+from typer.testing import CliRunner
 
-from aberra import IADC, OCSVM, AutoEncoder, MultiView
-from aberra.reproduce import odds, unseen
-from aberra.reproduce.claims import claims
+from aberra import IADC, OCSVM, AutoEncoder, DeepSVDD, MultiView
+from aberra.cli import app
+from aberra.methods import in_paper, named
+from aberra.reproduce import unseen
+from aberra.reproduce.claims import claims_text
+from aberra.reproduce.experiment import Experiment
 from aberra.reproduce.experiments import EXPERIMENTS
+from aberra.reproduce.mri_models import MRI_ROWS, mri_settings
+from aberra.reproduce.mri_table import mri_targets
+from aberra.reproduce.odds import KEPT_RATIO, OUTLIER_RATIOS, OddsSize, odds_settings
 from aberra.reproduce.page import page
 from aberra.reproduce.profiles import profiles
-from aberra.reproduce.results import mri_targets, unseen_rows
 from aberra.reproduce.seeds import run_seeds
+from aberra.reproduce.settings import detector_names, detector_of, settings_of
 from aberra.reproduce.store import Store, append_line, key_of, read_lines
 from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown, targets
+from aberra.reproduce.unseen_tables import unseen_rows
+from aberra.reproduce.work import Job
 
 SMOKE = profiles()["smoke"]
 
@@ -71,7 +81,7 @@ def test_unseen_rows_are_scored_by_the_members_of_each_round(rows):
 
 
 def test_keys_tell_every_setting_apart():
-    setting = odds.settings_for(SMOKE, "AE", "cardio", True)[0]
+    setting = odds_settings(SMOKE, "AE", "cardio", True)[0]
     assert key_of(setting) == key_of(dict(reversed(setting.items())))
     for name in setting:
         assert key_of({**setting, name: "other"}) != key_of(setting)
@@ -214,23 +224,79 @@ def fake_digits(folder):
 
 
 def test_profiles_say_what_they_reduce():
-    assert profiles()["paper"].seeds == 10
-    assert profiles()["paper"].epochs == profiles()["small"].epochs == 1.0
-    assert profiles()["small"].with_seeds(7).few_seeds == 7
-    assert json.dumps(odds.settings_for(profiles()["paper"], "DAGPR", "shuttle", False))
+    paper, small = (profiles()[name].size("odds", OddsSize) for name in ("paper", "small"))
+    assert paper.seeds == 10
+    assert paper.epochs == small.epochs == 1.0
+    more = profiles()["small"].with_seeds(7)
+    assert more.size("odds", OddsSize).few_seeds == 7
+    assert {len(mri_settings(more, name)) for name in MRI_ROWS} == {1, 7}
+    assert json.dumps(odds_settings(profiles()["paper"], "DAGPR", "shuttle", False))
+
+
+def test_detectors_are_those_of_the_register_by_the_papers_names():
+    names = ["OCSVM", "OCSVM-H", "AE", "Deep SVDD", "RSRAE", "DAGPR"]
+    assert detector_names() == names
+    setting = {"detector": "Deep SVDD", "params": settings_of("Deep SVDD", 0.1, batch_size=7)}
+    detector = detector_of(setting)
+    assert type(detector) is DeepSVDD
+    assert (detector.epochs, detector.pretrain_epochs, detector.batch_size) == (5, 10, 7)
+    with pytest.raises(KeyError):
+        in_paper("")
+
+
+WHERE_IT_RUNS = {"device", "precision", "checkpoint", "checkpoint_minutes", "random_state"}
+
+
+@pytest.mark.parametrize("profile", ["smoke", "small", "paper"])
+@pytest.mark.parametrize("name", MRI_ROWS)
+def test_rows_of_the_mri_table_state_every_setting(name, profile):
+    setting = mri_settings(profiles()[profile], name)[0]
+    model = named(MRI_ROWS[name].kind).load()(**setting["params"])
+    model._validate_params()
+    assert set(model.get_params()) - set(setting["params"]) <= WHERE_IT_RUNS
+
+
+def test_a_new_table_is_one_entry(tmp_path, monkeypatch):
+    toy = Experiment(
+        "toy",
+        "A toy",
+        lambda profile: [Job("toy", "toy", ({"experiment": "toy", "seed": 0},), compute_toy)],
+        rows=lambda store, profile: [
+            Row("toy", "AE", "ADC", "a", held["auroc"]) for held in store.read("toy").values()
+        ],
+        claims=lambda store, profile: [f"- **Toys are {len(store.read('toy'))}**."],
+        chapter="Toys",
+    )
+    monkeypatch.setitem(EXPERIMENTS, "toy", toy)
+    words = ["--json", "reproduce", "toy", "--profile", "smoke", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert "| AE | ADC | 90.0 |" in (tmp_path / "toy.md").read_text()
+    assert "toy,AE,ADC,a,90," in (tmp_path / "TABLE.csv").read_text()
+    assert "## Toys\n\n- **Toys are 1**." in (tmp_path / "claims.md").read_text()
+    assert 'id="toy"' in (tmp_path / "index.html").read_text()
+
+
+def compute_toy(settings, store, data_dir):
+    for setting in settings:
+        store.add("toy", setting, {"auroc": 90.0})
+
+
+def test_stored_cells_are_those_of_the_small_profile():
+    store = Store(Path(__file__).parents[2] / "results")
+    for name, experiment in EXPERIMENTS.items():
+        missing = [s for job in experiment.jobs(profiles()["small"]) for s in job.missing(store)]
+        assert not missing, f"{name}: the keys of {len(missing)} stored cells have changed"
 
 
 def test_only_the_figure_pays_for_every_outlier_ratio():
-    ways = {
-        way: odds.settings_for(SMOKE, "AE", "cardio", way)[0]["ratios"] for way in (True, False)
-    }
-    assert ways == {True: list(odds.RATIOS), False: [odds.KEPT]}
+    ways = {way: odds_settings(SMOKE, "AE", "cardio", way)[0]["ratios"] for way in (True, False)}
+    assert ways == {True: list(OUTLIER_RATIOS), False: [KEPT_RATIO]}
 
 
 def _add_cells(store, detector, name, resample, aurocs, rng):
     """Add made-up cells whose rounds and spreads are known."""
     for setting, (single, adc, iadc) in zip(
-        odds.settings_for(SMOKE, detector, name, resample), aurocs, strict=True
+        odds_settings(SMOKE, detector, name, resample), aurocs, strict=True
     ):
         record = {
             "auroc": {"Single": single, "ADC": adc, "IADC": iadc},
@@ -252,7 +318,7 @@ def test_claims_count_pairs_and_name_the_exceptions(tmp_path):
     _add_cells(store, "AE", "cardio", False, down, rng)
     _add_cells(store, "RSRAE", "thyroid", True, down, rng)
     rows = [Row("t", "AE", "IADC", "a", 75.0, 1.0, 2, 70.0, 2.0), Row("t", "AE", "IADC", "b")]
-    text = claims(store, SMOKE, {"t": rows})
+    text = claims_text(EXPERIMENTS.values(), store, SMOKE, {"t": rows})
     assert "| t | 1 | 0 | 0 | 0 | 1 |" in text
     assert "**ADC over Single**: ahead in 1 of 2 pairs, +0.0 on average" in text
     assert "It fails for: RSRAE on thyroid (-10.0)." in text
@@ -270,7 +336,7 @@ def test_a_seed_of_the_image_tables_counts_when_all_its_classes_are_there(tmp_pa
     store = Store(tmp_path)
     settings = [
         job.settings[0]
-        for job in unseen.jobs(SMOKE, "mnist")
+        for job in unseen.image_jobs(SMOKE, "mnist")
         if job.settings[0]["detector"] == "AE" and job.settings[0]["contamination"] == 0.2
     ]
     means = []

@@ -47,8 +47,9 @@ def reproduce(
 
     Example: aberra reproduce odds-iadc --profile small --jobs 2
     """
-    from aberra.reproduce.experiments import EXPERIMENTS, write_results, write_summary
+    from aberra.reproduce.experiments import EXPERIMENTS
     from aberra.reproduce.profiles import profiles
+    from aberra.reproduce.writing import write_results, write_summary
 
     if profile not in profiles():
         raise typer.BadParameter(f"{profile!r} is none of {', '.join(profiles())}.")

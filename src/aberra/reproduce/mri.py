@@ -1,9 +1,9 @@
 """Cells of the MRI table: localisers trained on healthy brains, judged on tumours.
 
-A cell trains a model, restores slices with pasted lesions of other healthy subjects in every way
-that `STARTS`, `CALLS`, `ERRORS` and `SMOOTH` name, takes the settings that are best there on
-average over the seeds, then the rate of false alarms, and only then sees the tumours. Models are
-kept in FOLDER/models.
+A cell trains a model and restores slices with pasted lesions of other healthy subjects in every
+way that `STARTS`, `CALLS`, `MAP_ERRORS` and `MAP_SMOOTHING` name. It takes the settings that are
+best there on average over the seeds, then the rate of false alarms, and only then sees the
+tumours. Models are kept in FOLDER/models.
 """
 
 from __future__ import annotations
@@ -21,94 +21,32 @@ from numpy.typing import NDArray
 
 from aberra.contract.maps import upper_quantile
 from aberra.localise.base import Error, MapStyle
-from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM
-from aberra.localise.fanogan import FAnoGAN
-from aberra.localise.intensity import IntensityThreshold
 from aberra.localise.protocols import Evaluation, anoddpm, standard
-from aberra.localise.reconstruction import DenseVAE, SpatialAE
-from aberra.localise.vqvae_transformer import VQTransformer
+from aberra.methods import named
 from aberra.metrics import auroc, best_dice, dice
 from aberra.model_file import load, save
-from aberra.reproduce.mri_slices import Slices, edinburgh, head_mask, ixi, pasted
+from aberra.reproduce.mri_models import DIFFUSION, MRI, MRI_ROWS, mri_settings
+from aberra.reproduce.mri_slices import Slices, head_mask, ixi, pasted, tumour_slices
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Record, Setting, Store, key_of
 from aberra.reproduce.work import Job
 
-FAMILY = "mri"
 RATES = (0.0025, 0.005, 0.01, 0.02, 0.04)  # of the head's pixels in healthy slices
 
 
-class Row(NamedTuple):
-    """One line of the table: the class, its keywords, and the paper's name for it."""
-
-    kind: type[Any]
-    params: dict[str, Any]
-    method: str
-    steps: str  # the paper's T
-
-
-ROWS = {
-    "SpatialAE": Row(SpatialAE, {}, "AE (Spatial)", ""),
-    "DenseVAE": Row(DenseVAE, {}, "VAE (Dense)", ""),
-    "FAnoGAN": Row(FAnoGAN, {}, "f-AnoGAN", ""),
-    "VQTransformer": Row(VQTransformer, {}, "Transformer", ""),
-    "DDPM T=1000": Row(DDPM, {}, "DDPM (Pinaya et al.)", "1000"),
-    "AnoDDPM T=1000": Row(AnoDDPM, {}, "AnoDDPM", "1000"),
-    "ADDM T=300": Row(ADDM, {"n_steps": 300}, "ADDM", "300"),
-    "ADDM T=500": Row(ADDM, {"n_steps": 500}, "ADDM", "500"),
-    "ADDM T=1000": Row(ADDM, {}, "ADDM", "1000"),
-    "IntensityThreshold": Row(IntensityThreshold, {}, "Intensity threshold", ""),
-    "DDPM pyramid": Row(DDPM, {"noise": "pyramid"}, "DDPM, pyramid noise", "1000"),
-    "ADDM pyramid stride 50": Row(
-        ADDM, {"noise": "pyramid", "adversarial_stride": 50}, "ADDM, pyramid noise", "1000"
-    ),
-    "ADDM pyramid to x_0": Row(
-        ADDM,
-        {"noise": "pyramid", "adversarial_stride": 500, "adversarial_weight": 0.5},
-        "ADDM, pyramid noise, judged at x_0",
-        "1000",
-    ),
-}
-SEEDED = (DDPM, ADDM)  # what the paper's claims are about has all seeds; the rivals have one
 # What is tried on pasted lesions. Starts are shares of T; calls are network calls on the way back.
 STARTS = (0.1, 0.15, 0.2, 0.25, 0.35)
 CALLS = ((1, 1), (5, 1), (1, 4))  # calls of a walk, draws that are averaged
-ERRORS: tuple[Error, ...] = ("squared", "absolute", "darker")
-SMOOTH = (1, 3, 5, 7)
+MAP_ERRORS: tuple[Error, ...] = ("squared", "absolute", "darker")
+MAP_SMOOTHING = (1, 3, 5, 7)
 
 
-def jobs(profile: Profile) -> list[Job]:
-    """Return one job a row of the table, with all its seeds."""
-    return [Job(FAMILY, name, tuple(settings_for(profile, name))) for name in ROWS]
+def mri_jobs(profile: Profile) -> list[Job]:
+    """Return one job per row of the table, with all its seeds."""
+    return [Job(MRI, name, tuple(mri_settings(profile, name)), compute_mri) for name in MRI_ROWS]
 
 
-def settings_for(profile: Profile, name: str) -> list[Setting]:
-    """Return the settings of one row, one a seed."""
-    row = ROWS[name]
-    params = {**row.params, "preset": profile.mri_preset}
-    if profile.mri_steps and issubclass(row.kind, DDPM):
-        params["train_steps"] = profile.mri_steps
-    if profile.mri_rival_steps and not issubclass(row.kind, DDPM):
-        params |= _short(row.kind, profile.mri_rival_steps)
-    if row.kind is IntensityThreshold:
-        params.pop("preset")
-    seeds = profile.mri_seeds if row.kind in SEEDED else 1
-    shared = {
-        "experiment": FAMILY,
-        "model": name,
-        "params": params,
-        "size": profile.mri_size,
-        "slices": profile.mri_slices,
-    }
-    return [{**shared, "seed": seed} for seed in range(seeds)]
-
-
-def _short(kind: type[Any], steps: int) -> dict[str, int]:
-    names = ("train_steps", "encoder_steps", "transformer_steps")
-    return {name: steps for name in names if name in kind().get_params()}
-
-
-def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
+def compute_mri(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
     """Train what is not trained, choose on pasted lesions, judge on tumours, keep a record each."""
     parts = scene(settings[0]["size"], settings[0]["slices"], data_dir)
     models = [trained(setting, store, parts) for setting in settings]
@@ -117,7 +55,7 @@ def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) ->
     for setting, (model, minutes), own in zip(settings, models, tried, strict=True):
         found = judged(model, chosen, parts)
         best = max(own, key=lambda t: t["auroc"] + t["dice"])
-        store.add(FAMILY, setting, {**found, "minutes": minutes, "tuned": best})
+        store.add(MRI, setting, {**found, "minutes": minutes, "tuned": best})
 
 
 class Scene(NamedTuple):
@@ -134,7 +72,7 @@ class Scene(NamedTuple):
 def scene(size: int, n: int, data_dir: Path | None) -> Scene:
     """Return the slices of the table, `n` at most where models are judged; all if n is 0."""
     parts, some = ixi(size, data_dir), slice(None, n or None)
-    healthy, sick = parts["healthy"], edinburgh(size, data_dir)
+    healthy, sick = parts["healthy"], tumour_slices(size, data_dir)
     first = np.isin(healthy.subject, np.unique(healthy.subject)[:10])
     third = slice(None, None, 3)
     return Scene(
@@ -153,8 +91,8 @@ def trained(setting: Setting, store: Store, scene: Scene) -> tuple[Any, float]:
     folder.mkdir(parents=True, exist_ok=True)
     timing = path.with_suffix(".minutes")
     if not path.exists():
-        row, started = ROWS[setting["model"]], time.perf_counter()
-        model = row.kind(**setting["params"], random_state=setting["seed"])
+        kind, started = named(MRI_ROWS[setting["model"]].kind).load(), time.perf_counter()
+        model = kind(**setting["params"], random_state=setting["seed"])
         if "checkpoint" in model.get_params():
             model.set_params(checkpoint=str(folder), checkpoint_minutes=2.0)
         model.fit(scene.train.images, groups=scene.train.subject)
@@ -165,7 +103,7 @@ def trained(setting: Setting, store: Store, scene: Scene) -> tuple[Any, float]:
 
 def ways(model: Any) -> Iterator[dict[str, Any]]:
     """Yield the ways in which a model can restore; rivals of the diffusion models have one."""
-    if isinstance(model, DDPM):
+    if type(model).__name__ in DIFFUSION:
         for start, (calls, draws) in product(STARTS, CALLS):
             yield {"start": start, "sampling_steps": calls, "n_draws": draws}
     else:
@@ -177,8 +115,10 @@ def tuning(model: Any, slices: Slices) -> Iterator[dict[str, Any]]:
     before = model.get_params()
     for way in ways(model):
         restored = model.set_params(**way).reconstruct(slices.images)
-        for error, smooth in product(ERRORS, SMOOTH):
-            maps = np.where(slices.brain, _maps(slices.images, restored, error, smooth), 0)
+        for error, smooth in product(MAP_ERRORS, MAP_SMOOTHING):
+            maps = np.where(
+                slices.brain, _difference_maps(slices.images, restored, error, smooth), 0
+            )
             each = [auroc(m, s) for m, s in zip(slices.lesion, maps, strict=True)]
             overlap, _ = best_dice(slices.lesion, maps)
             found = {"auroc": float(np.mean(each)), "dice": float(overlap)}
@@ -186,7 +126,7 @@ def tuning(model: Any, slices: Slices) -> Iterator[dict[str, Any]]:
     model.set_params(**before)
 
 
-def _maps(
+def _difference_maps(
     images: NDArray[np.float32], restored: NDArray[np.float32], error: Error, smooth: int
 ) -> NDArray[np.float32]:
     """Return the maps of images in [0, 1] on the scale [-1, 1], as the localisers do."""

@@ -71,7 +71,7 @@ def ixi(size: int = SIZE, folder: Path | None = None) -> dict[str, Slices]:
     }
 
 
-def edinburgh(size: int = SIZE, folder: Path | None = None) -> Slices:
+def tumour_slices(size: int = SIZE, folder: Path | None = None) -> Slices:
     """Return the tumour slices; nothing but evaluation may see them."""
     held = _arrays("edinburgh22_t1_2mm128.npz", folder)
     images, mask, subject = held["img"], held["mask"], held["subject"]

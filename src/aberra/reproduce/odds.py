@@ -6,6 +6,7 @@ Transductive, as in the paper: all rows train, all rows are scored, labels only 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,57 +15,117 @@ from numpy.typing import NDArray
 
 from aberra.data.registry import load_table
 from aberra.metrics import auroc
-from aberra.reproduce.detectors import DETECTORS, detector_of, epochs_of, settings_of
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.seeds import Trial, run_seeds
+from aberra.reproduce.settings import (
+    detector_names,
+    ensemble_of,
+    ensemble_settings,
+    member_epochs_of,
+    settings_of,
+)
 from aberra.reproduce.store import Record, Setting, Store
 from aberra.reproduce.work import Job
 from aberra.rng import stream
-from aberra.robust.iadc import IADC
 
-FAMILY = "odds"
-SETS = ("satellite", "arrhythmia", "cardio", "shuttle", "thyroid", "satimage-2")
-LARGEST = "shuttle"
-RATIOS = (0.05, 0.1, 0.2, 0.3, 0.5)  # only the figure, drawn with resampling, needs them all
-KEPT = 0.5  # the ratio that decides in the tables
+ODDS = "odds"
+ODDS_SETS = ("satellite", "arrhythmia", "cardio", "shuttle", "thyroid", "satimage-2")
+COSTLIEST = "shuttle"
+OUTLIER_RATIOS = (0.05, 0.1, 0.2, 0.3, 0.5)  # only the figure, drawn with resampling, needs all
+KEPT_RATIO = 0.5  # the one that decides in the tables
 DRAWN = "Deep SVDD"  # the detector of the paper's figures, run to the last round
 BINS = 40
 
 
-def jobs(profile: Profile, resample: Sequence[bool] = (True, False)) -> list[Job]:
+@dataclass(frozen=True)
+class OddsSize:
+    """How much of the ODDS tables a profile runs.
+
+    Parameters
+    ----------
+    seeds, few_seeds : int
+        Runs of each cell; `few_seeds` on the set that costs most.
+    members, rounds : int
+        Size of an ensemble, and rounds at most.
+    epochs : float
+        Share of a detector's own epochs.
+    rows : int
+        Rows of a set at most, drawn at random; 0 means all.
+    """
+
+    seeds: int
+    few_seeds: int
+    members: int
+    rounds: int
+    epochs: float
+    rows: int
+
+    def seeds_on(self, name: str) -> int:
+        """Return the seeds on a set."""
+        return self.few_seeds if name == COSTLIEST else self.seeds
+
+
+def odds_size(profile: Profile) -> OddsSize:
+    """Return how much of the ODDS tables a profile runs."""
+    return profile.size(ODDS, OddsSize)
+
+
+def odds_reduced(profile: Profile) -> str:
+    """Say in one line how much of the protocol a profile runs."""
+    size = odds_size(profile)
+    return (
+        f"Profile {profile.name}: {size.seeds} seeds ({size.few_seeds} on {COSTLIEST}), "
+        f"{size.members} members, at most {size.rounds} rounds, {size.epochs:.0%} of the "
+        f"epochs, {size.rows or 'all'} rows."
+    )
+
+
+def odds_jobs(profile: Profile, resample: Sequence[bool] = (True, False)) -> list[Job]:
     """Return one job for each detector, set and way of resampling, the cheap sets first."""
-    order = sorted(SETS, key=lambda name: (name == LARGEST, SETS.index(name)))
+    order = sorted(ODDS_SETS, key=lambda name: (name == COSTLIEST, ODDS_SETS.index(name)))
     return [
-        Job(FAMILY, f"{detector} on {name}{'' if way else ', all rows'}", tuple(settings))
+        Job(
+            ODDS,
+            f"{detector} on {name}{'' if way else ', all rows'}",
+            tuple(odds_settings(profile, detector, name, way)),
+            compute_odds,
+        )
         for way in resample
         for name in order
-        for detector in DETECTORS
-        if (settings := settings_for(profile, detector, name, way))
+        for detector in detector_names()
     ]
 
 
-def settings_for(profile: Profile, detector: str, name: str, resample: bool) -> list[Setting]:
-    """Return the settings of one detector on one set, one a seed."""
-    ensemble = IADC()
+def resampled_jobs(profile: Profile) -> list[Job]:
+    """Return the jobs whose members see resampled rows."""
+    return odds_jobs(profile, resample=(True,))
+
+
+def drawn_jobs(profile: Profile) -> list[Job]:
+    """Return the jobs behind the figures of one detector."""
+    return [job for job in resampled_jobs(profile) if job.settings[0]["detector"] == DRAWN]
+
+
+def odds_settings(profile: Profile, detector: str, name: str, resample: bool) -> list[Setting]:
+    """Return the settings of one detector on one set, one per seed."""
+    size = odds_size(profile)
     shared = {
-        "experiment": FAMILY,
+        "experiment": ODDS,
         "detector": detector,
-        "params": settings_of(detector, profile.epochs),
+        "params": settings_of(detector, size.epochs),
         "set": name,
-        "rows": profile.rows,
+        "rows": size.rows,
         "resample": resample,
-        "members": profile.members,
-        "rounds": profile.rounds,
+        "members": size.members,
+        "rounds": size.rounds,
         "all_rounds": detector == DRAWN and resample,
-        "temperature": ensemble.temperature,
-        "patience": ensemble.patience,
-        "ratios": list(RATIOS) if resample else [KEPT],
+        **ensemble_settings(),
+        "ratios": list(OUTLIER_RATIOS) if resample else [KEPT_RATIO],
     }
-    seeds = profile.few_seeds if name == LARGEST else profile.seeds
-    return [{**shared, "seed": seed} for seed in range(seeds)]
+    return [{**shared, "seed": seed} for seed in range(size.seeds_on(name))]
 
 
-def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
+def compute_odds(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
     """Run the seeds of one detector on one set together, and keep a record of each."""
     one = settings[0]
     X, y = load_table(one["set"], data_dir)
@@ -77,26 +138,14 @@ def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) ->
         rounds_at_least=one["rounds"] if one["all_rounds"] else 1,
     )
     for setting, trial in zip(settings, trials, strict=True):
-        kept = trial.history[trial.history.replay(KEPT)].scores
+        kept = trial.history[trial.history.replay(KEPT_RATIO)].scores
         scores = {"Single": trial.single, "ADC": trial.history[0].scores, "IADC": kept}
         store.add(
-            FAMILY,
+            ODDS,
             setting,
             record_of(trial, y, scores, setting),
             {name: values.astype(np.float32) for name, values in scores.items()},
         )
-
-
-def ensemble_of(setting: Setting) -> IADC:
-    """Return the ensemble of a setting."""
-    return IADC(
-        detector_of(setting["detector"], setting["params"]),
-        n_members=setting["members"],
-        max_rounds=setting["rounds"],
-        resample=setting["resample"],
-        temperature=setting["temperature"],
-        patience=setting["patience"],
-    )
 
 
 def some_rows(
@@ -123,7 +172,7 @@ def record_of(
         "histograms": {name: histogram_of(scores[name], y) for name in ("Single", "IADC")},
         "seconds": sum(line.seconds for line in history),
         "single_seconds": trial.single_seconds,
-        "member_epochs": len(history) * setting["members"] * epochs_of(setting["params"]),
+        "member_epochs": member_epochs_of(setting, len(history)),
         "contamination": float(np.mean(y)),
     }
 

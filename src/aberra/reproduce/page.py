@@ -62,8 +62,8 @@ def page(
     """
     names = [*tables, *figures]
     links = " ".join(f'<a href="#{name}">{escape(name)}</a>' for name in names)
-    parts = [_table(name, *held) for name, held in tables.items()]
-    parts += [_figure(name, *held) for name, held in figures.items()]
+    parts = [_table_section(name, *held) for name, held in tables.items()]
+    parts += [_figure_section(name, *held) for name, held in figures.items()]
     policy = (
         f"default-src 'none'; img-src data:; style-src {_allowed(STYLE)}; "
         f"script-src {_allowed(SCRIPT)}"
@@ -85,7 +85,9 @@ def _allowed(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _table(name: str, head: str, rows: Sequence[Row], digits: int, heads: tuple[str, str]) -> str:
+def _table_section(
+    name: str, head: str, rows: Sequence[Row], digits: int, heads: tuple[str, str]
+) -> str:
     cases, lines = grid(rows)
     titles = "".join(
         f'<th scope="col"><button type="button">{escape(title)}</button></th>'
@@ -93,7 +95,7 @@ def _table(name: str, head: str, rows: Sequence[Row], digits: int, heads: tuple[
     )
     body = "".join(
         f"<tr><td>{escape(d)}</td><td>{escape(v)}</td>"
-        + "".join(_cell(cell, digits) for cell in cells)
+        + "".join(_table_cell(cell, digits) for cell in cells)
         + "</tr>\n"
         for d, v, cells in lines
     )
@@ -103,7 +105,7 @@ def _table(name: str, head: str, rows: Sequence[Row], digits: int, heads: tuple[
     )
 
 
-def _cell(cell: Row | None, digits: int) -> str:
+def _table_cell(cell: Row | None, digits: int) -> str:
     if cell is None or cell.mean is None:
         return '<td class="not" data-value="">not run</td>'
     kind = cell.verdict.split()[-1]
@@ -111,7 +113,7 @@ def _cell(cell: Row | None, digits: int) -> str:
     return f'<td data-value="{cell.mean:.6g}"><span class="{kind}">{text}</span></td>'
 
 
-def _figure(name: str, title: str, svg: bytes) -> str:
+def _figure_section(name: str, title: str, svg: bytes) -> str:
     source = f"data:image/svg+xml;base64,{base64.b64encode(svg).decode()}"
     return (
         f'<section id="{name}"><h2>{escape(name)}</h2><p>{escape(title)}</p>'

@@ -3,48 +3,47 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
+from typing import Any, TypeVar
+
+Size = TypeVar("Size")
+SEEDS = ("seeds", "few_seeds")
 
 
 @dataclass(frozen=True)
 class Profile:
-    """One section of `profiles.toml`, where the fields are explained."""
+    """One profile: how much of each kind of table to run.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the shell.
+    note : str
+        What it is for.
+    parts : mapping
+        From the kind of table to its numbers, as the file has them.
+    """
 
     name: str
     note: str
-    seeds: int
-    few_seeds: int
-    members: int
-    rounds: int
-    epochs: float
-    rows: int
-    classes: tuple[int, ...]
-    image_seeds: int
-    image_members: int
-    image_rounds: int
-    image_epochs: float
-    image_batch: int
-    normal: int
-    test: int
-    cifar_normal: int
-    cifar_epochs: float
-    cifar_members: int
-    cifar_rounds: int
-    cifar_pixels: int
-    mri_seeds: int
-    mri_preset: str
-    mri_size: int
-    mri_steps: int
-    mri_rival_steps: int
-    mri_slices: int
+    parts: Mapping[str, Mapping[str, Any]]
+
+    def size(self, part: str, kind: type[Size]) -> Size:
+        """Return the numbers of one kind of table as the class that explains them."""
+        return kind(**self.parts[part])
 
     def with_seeds(self, n: int | None) -> Profile:
         """Return the profile with another number of seeds everywhere."""
         if n is None:
             return self
-        return replace(self, seeds=n, few_seeds=n, image_seeds=n, mri_seeds=n)
+        parts = {
+            part: {name: n if name in SEEDS else value for name, value in held.items()}
+            for part, held in self.parts.items()
+        }
+        return replace(self, parts=parts)
 
 
 @cache
@@ -52,6 +51,5 @@ def profiles() -> dict[str, Profile]:
     """Return the profiles by name."""
     text = files("aberra.reproduce").joinpath("profiles.toml").read_text("utf-8")
     return {
-        name: Profile(name=name, **{**held, "classes": tuple(held["classes"])})
-        for name, held in tomllib.loads(text).items()
+        name: Profile(name, held.pop("note"), held) for name, held in tomllib.loads(text).items()
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 Verdict = Literal["ahead", "level", "behind", "paper had none", "not run"]
-COLUMNS = (
+CSV_COLUMNS = (
     "table",
     "detector",
     "variant",
@@ -131,19 +131,16 @@ def as_csv(rows: Iterable[Row]) -> str:
     """Return rows as CSV."""
     held = io.StringIO()
     writer = csv.writer(held, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    writer.writerow(CSV_COLUMNS)
     for line in rows:
-        writer.writerow([_plain(getattr(line, name), name) for name in COLUMNS])
+        writer.writerow([_csv_text(getattr(line, name), name) for name in CSV_COLUMNS])
     return held.getvalue()
 
 
-def _plain(value: Any, name: str) -> Any:
+def _csv_text(value: Any, name: str) -> Any:
     if isinstance(value, float):
         return f"{value:.0f}" if name == "seconds" else f"{value:.4f}".rstrip("0").rstrip(".")
     return "" if value is None else value
-
-
-Cell = Callable[[Row | None], str]
 
 
 def grid(rows: Sequence[Row]) -> tuple[list[str], list[tuple[str, str, list[Row | None]]]]:

@@ -6,6 +6,7 @@ The same runs serve the transductive table: their training images are scored as 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,18 +16,56 @@ from numpy.typing import NDArray
 
 from aberra.data.registry import load_images
 from aberra.metrics import auroc
-from aberra.reproduce.detectors import DETECTORS, epochs_of, settings_of
-from aberra.reproduce.odds import ensemble_of
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.seeds import Trial, run_seeds
+from aberra.reproduce.settings import (
+    detector_names,
+    ensemble_of,
+    ensemble_settings,
+    member_epochs_of,
+    settings_of,
+)
 from aberra.reproduce.store import Setting, Store
 from aberra.reproduce.work import Job
 from aberra.rng import stream
-from aberra.robust.iadc import IADC
 
-FAMILY = "unseen"
-RATIOS = (0.2, 0.1, 0.05, 0.0)  # contamination of the training images
+UNSEEN = "unseen"
+CONTAMINATIONS = (0.2, 0.1, 0.05, 0.0)  # of the training images
 NUS = (0.01, 0.05, 0.1, 0.2, 0.5)
+
+
+@dataclass(frozen=True)
+class ImageSize:
+    """How much of an image table a profile runs.
+
+    Parameters
+    ----------
+    classes : sequence of int
+        The classes that are normal in turn.
+    seeds : int
+        Runs of each cell.
+    members, rounds : int
+        Size of an ensemble, and rounds at most.
+    epochs : float
+        Share of a detector's own epochs.
+    batch : int
+        Images per training step; 0 means the detectors' own. Few images and epochs need small
+        batches to make enough steps.
+    normal, test : int
+        Training images of the normal class, and test images of each class; 0 means all.
+    pixels : int
+        Side of the images, which are reduced to it.
+    """
+
+    classes: Sequence[int]
+    seeds: int
+    members: int
+    rounds: int
+    epochs: float
+    batch: int
+    normal: int
+    test: int
+    pixels: int
 
 
 class Scenario(NamedTuple):
@@ -38,57 +77,65 @@ class Scenario(NamedTuple):
     odd: NDArray[np.bool_]
 
 
-def jobs(profile: Profile, images: str) -> list[Job]:
+def image_reduced(profile: Profile, images: str) -> str:
+    """Say in one line how much of the protocol a profile runs."""
+    size = profile.size(images, ImageSize)
+    batch = f"{size.batch} images a step" if size.batch else "full batches"
+    return (
+        f"Profile {profile.name}: classes {', '.join(map(str, size.classes))}, "
+        f"{size.normal or 'all'} normal images of {size.pixels} x {size.pixels} pixels, "
+        f"{size.test or 'all'} test images of each class, {size.seeds} seeds, "
+        f"{size.members} members, at most {size.rounds} rounds, {size.epochs:.0%} of the "
+        f"epochs, {batch}."
+    )
+
+
+def image_jobs(profile: Profile, images: str) -> list[Job]:
     """Return a job for each detector, contamination, class and seed."""
+    size = profile.size(images, ImageSize)
     return [
-        Job(FAMILY, f"{setting['detector']} on {images}, {ratio:.0%}", (setting,))
-        for seed in range(profile.image_seeds)
-        for normal_class in profile.classes
-        for ratio in RATIOS
-        for detector, params in variants(profile, images)
-        for setting in [settings_for(profile, images, normal_class, ratio, seed, detector, params)]
+        Job(UNSEEN, f"{detector} on {images}, {ratio:.0%}", (setting,), compute_images)
+        for seed in range(size.seeds)
+        for normal_class in size.classes
+        for ratio in CONTAMINATIONS
+        for detector, params in variants(size)
+        for setting in [
+            {
+                **shared_setting(size, images),
+                "class": normal_class,
+                "contamination": ratio,
+                "detector": detector,
+                "params": params,
+                "seed": seed,
+            }
+        ]
     ]
 
 
-def variants(profile: Profile, images: str) -> list[tuple[str, dict[str, Any]]]:
-    """Return the detectors with their keywords; the one-class machine once for every nu."""
-    epochs = profile.cifar_epochs if images == "cifar10" else profile.image_epochs
+def variants(size: ImageSize) -> list[tuple[str, dict[str, Any]]]:
+    """Return the detectors with their parameters; the one-class machine once for every nu."""
     machines = [("OCSVM", settings_of("OCSVM", nu=nu)) for nu in NUS]
-    batch = {"batch_size": profile.image_batch} if profile.image_batch else {}
-    return machines + [(d, settings_of(d, epochs, **batch)) for d in DETECTORS if d != "OCSVM"]
+    batch = {"batch_size": size.batch} if size.batch else {}
+    networks = [name for name in detector_names() if name != "OCSVM"]
+    return machines + [(name, settings_of(name, size.epochs, **batch)) for name in networks]
 
 
-def settings_for(
-    profile: Profile,
-    images: str,
-    normal_class: int,
-    ratio: float,
-    seed: int,
-    detector: str,
-    params: dict[str, Any],
-) -> Setting:
-    """Return the whole setting of one cell."""
-    ensemble, colour = IADC(), images == "cifar10"
+def shared_setting(size: ImageSize, images: str) -> dict[str, Any]:
+    """Return what all cells of a table have in common."""
     return {
-        "experiment": FAMILY,
+        "experiment": UNSEEN,
         "images": images,
-        "pixels": profile.cifar_pixels if colour else 28,
-        "class": normal_class,
-        "contamination": ratio,
-        "normal": profile.cifar_normal if colour else profile.normal,
-        "test": profile.test,
-        "detector": detector,
-        "params": params,
+        "pixels": size.pixels,
+        "normal": size.normal,
+        "test": size.test,
         "resample": True,
-        "members": profile.cifar_members if colour else profile.image_members,
-        "rounds": profile.cifar_rounds if colour else profile.image_rounds,
-        "temperature": ensemble.temperature,
-        "patience": ensemble.patience,
-        "seed": seed,
+        "members": size.members,
+        "rounds": size.rounds,
+        **ensemble_settings(),
     }
 
 
-def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
+def compute_images(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
     """Run cells one by one: each has training images of its own."""
     for setting in settings:
         scene = scenario(setting, data_dir)
@@ -97,7 +144,7 @@ def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) ->
         )
         history = trial.history
         store.add(
-            FAMILY,
+            UNSEEN,
             setting,
             {
                 **aurocs(trial, scene),
@@ -106,7 +153,7 @@ def compute(settings: Sequence[Setting], store: Store, data_dir: Path | None) ->
                 "crossings": history.crossings(),
                 "seconds": sum(line.seconds for line in history),
                 "single_seconds": trial.single_seconds,
-                "member_epochs": len(history) * setting["members"] * epochs_of(setting["params"]),
+                "member_epochs": member_epochs_of(setting, len(history)),
             },
         )
 
@@ -135,7 +182,7 @@ def aurocs(trial: Trial, scene: Scenario) -> dict[str, dict[str, float | None]]:
 
 def scenario(setting: Setting, data_dir: Path | None) -> Scenario:
     """Return the images of one setting; the share of dirt counts the whole training set."""
-    x, labels, x_test, labels_test = _images(setting["images"], data_dir)
+    x, labels, x_test, labels_test = _image_set(setting["images"], data_dir)
     rng = stream(setting["seed"], setting["class"])
     mine = rng.permutation(np.flatnonzero(labels == setting["class"]))
     mine = mine[: setting["normal"] or None]
@@ -173,5 +220,5 @@ def _floats(images: NDArray[np.uint8], pixels: int) -> NDArray[np.float32]:
 
 
 @lru_cache(maxsize=2)
-def _images(name: str, data_dir: Path | None) -> Any:
+def _image_set(name: str, data_dir: Path | None) -> Any:
     return load_images(name, data_dir)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from aberra.progress import advance
-from aberra.reproduce.store import Setting, Store, key_of
+from aberra.reproduce.store import Record, Setting, Store, key_of
 from aberra.rng import allow_threads, n_threads
+
+Compute = Callable[[Sequence[Setting], Store, Path | None], None]
 
 
 @dataclass(frozen=True)
@@ -20,16 +24,20 @@ class Job:
     Parameters
     ----------
     family : str
-        Which file of the store they go to, and which function computes them.
+        Which file of the store they go to.
     title : str
         What a person calls it.
     settings : tuple of dict
         One for each cell.
+    compute : callable
+        Computes cells and adds them to the store. A function of a module, so that other processes
+        find it.
     """
 
     family: str
     title: str
     settings: tuple[Setting, ...]
+    compute: Compute
 
     def missing(self, store: Store) -> list[Setting]:
         """Return the settings that have no result yet."""
@@ -42,19 +50,11 @@ class Job:
         return f"{self.family}-{key_of({'settings': [dict(s) for s in self.settings]})}"
 
 
-Compute = Callable[[Sequence[Setting], Store, Path | None], None]
-
-
-def computes(family: str) -> Compute:
-    """Return the function that computes a family's cells and adds them to the store."""
-    from importlib import import_module
-
-    compute: Compute = import_module(f"aberra.reproduce.{family}").compute
-    return compute
-
-
 def do_job(job: Job, folder: Path, data_dir: Path | None) -> str:
-    """Compute what a job lacks, unless another process is at it; say what happened."""
+    """Compute the missing cells of a job, unless another process is doing so.
+
+    Returns "done", "there" if nothing was missing, or "elsewhere" if another process has the job.
+    """
     store = Store(folder)
     with store.claim(job.name) as mine:
         if not mine:
@@ -62,7 +62,7 @@ def do_job(job: Job, folder: Path, data_dir: Path | None) -> str:
         settings = job.missing(store)  # read after the claim: its last holder may have finished
         if not settings:
             return "there"
-        computes(job.family)(settings, store, data_dir)
+        job.compute(settings, store, data_dir)
     return "done"
 
 
@@ -95,3 +95,22 @@ def _done(
             yield futures[future], future.result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def finished(store: Store, jobs: Iterable[Job]) -> list[Record]:
+    """Return the records of these jobs' cells, as far as they are there."""
+    found: list[Record] = []
+    held: dict[str, dict[str, Record]] = {}
+    for job in jobs:
+        records = held.setdefault(job.family, store.read(job.family))
+        keys = (key_of(setting) for setting in job.settings)
+        found += [records[key] for key in keys if key in records]
+    return found
+
+
+def grouped(records: Iterable[Record], key: Callable[[Setting], Any]) -> dict[Any, list[Record]]:
+    """Return the records by something that their settings say."""
+    groups: dict[Any, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[key(record["setting"])].append(record)
+    return dict(groups)

@@ -1,0 +1,172 @@
+"""How far a row's score spreads over the seeds: cells made of other cells, table and figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from aberra.metrics import anomaly_std, rank_std
+from aberra.plots import ODD
+from aberra.reproduce.claims import exceptions
+from aberra.reproduce.drawing import panels
+from aberra.reproduce.experiment import Experiment
+from aberra.reproduce.odds import (
+    DRAWN,
+    ODDS,
+    ODDS_SETS,
+    odds_jobs,
+    odds_reduced,
+    odds_size,
+    resampled_jobs,
+)
+from aberra.reproduce.odds_tables import ODDS_CHAPTER
+from aberra.reproduce.profiles import Profile
+from aberra.reproduce.store import Record, Store, key_of
+from aberra.reproduce.tables import Row, row, targets
+from aberra.reproduce.work import finished, grouped
+
+SPREAD = "spread"
+KINDS = ("Single", "ADC", "IADC")
+TINY = 1e-12  # a spread of nothing is as wide as another
+
+
+def spreads(store: Store, profile: Profile, resample: bool = True) -> dict[tuple[str, str], Record]:
+    """Return the spread of each detector on each set; it is computed once and kept."""
+    held, found = store.read(SPREAD), {}
+    cells = finished(store, odds_jobs(profile, resample=(resample,)))
+    for place, records in grouped(cells, lambda s: (s["detector"], s["set"])).items():
+        if len(records) < max(2, odds_size(profile).seeds_on(place[1])):
+            continue
+        setting = {
+            "experiment": SPREAD,
+            "of": ["sigmoid", "ranks"],
+            "cells": [r["key"] for r in records],
+            "seeds": [r["setting"]["seed"] for r in records],
+        }
+        key = key_of(setting)
+        if key not in held:
+            scores = [store.arrays(ODDS, r["key"]) for r in records]
+            if any(s is None for s in scores):
+                continue  # the scores were not kept here; they stay where the cells were made
+            store.add(SPREAD, setting, {"spread": _spread_of(scores)})
+            held = store.read(SPREAD)
+        found[place] = held[key]
+    return found
+
+
+def _spread_of(scores: Sequence[Any]) -> dict[str, dict[str, Any]]:
+    made = {}
+    for name in KINDS:
+        stacked = np.stack([s[name] for s in scores])
+        each = anomaly_std(stacked)
+        low = np.quantile(each, (0.05, 0.25, 0.5, 0.75, 0.95))
+        made[name] = {
+            "mean": float(f"{each.mean():.6g}"),
+            "ranks": float(f"{rank_std(stacked).mean():.6g}"),
+            "quantiles": [float(f"{q:.6g}") for q in low],
+        }
+    return made
+
+
+def spread_rows(store: Store, profile: Profile) -> list[Row]:
+    """Return the mean spread of the rows' scores over the seeds.
+
+    The paper's row "OCSVM" is compared with the hybrid: a plain machine on all rows does not
+    depend on a seed, so its Single could not have a spread.
+    """
+    names = {"OCSVM": "OCSVM-H"}
+    found = spreads(store, profile)
+    rows = []
+    for target in targets("odds_score_std"):
+        held = found.get((names.get(target.detector, target.detector), target.case))
+        values = [] if held is None else [held["spread"][target.variant]["mean"]]
+        made = row("odds-spread", target, values, less_is_better=True)
+        seeds = 0 if held is None else len(held["setting"]["seeds"])
+        rows.append(Row(**{**vars(made), "seeds": seeds, "std": None}))
+    return rows
+
+
+def steadier_with_resampling(store: Store, profile: Profile) -> str:
+    """Compare the spread of the ranks over the seeds with and without resampling."""
+    title = "- **Resampling makes the ranking steadier**"
+    with_it, without = (spreads(store, profile, way) for way in (True, False))
+    pairs = [place for place in with_it if place in without and place[0] != "OCSVM"]
+    if not pairs:
+        return f"{title}: not run."
+    told = []
+    for kind in ("ADC", "IADC"):
+        here, there = (
+            np.array([held[place]["spread"][kind]["ranks"] for place in pairs])
+            for held in (with_it, without)
+        )
+        ratio = np.median((here + TINY) / (there + TINY))
+        told.append(f"{kind} spreads less with it in {sum(here < there)}, median ratio {ratio:.2f}")
+    return f"{title} ({len(pairs)} pairs), deviation of the ranks over seeds: {'; '.join(told)}."
+
+
+def spread_falls(store: Store, profile: Profile) -> str:
+    """Compare the spread of a row's score over the seeds: as printed, and in ranks."""
+    found = {
+        " on ".join(place): held["spread"]
+        for place, held in spreads(store, profile).items()
+        if place[0] != "OCSVM"  # exact and, on all rows, without randomness
+    }
+    if not found:
+        return "- **The spread of the scores falls**: not run."
+    told = []
+    for measure, words in (("mean", "of the sigmoid score, IADC-9"), ("ranks", "of the ranks")):
+        ratios = {
+            kind: {
+                pair: held[kind][measure] / held["Single"][measure] for pair, held in found.items()
+            }
+            for kind in ("ADC", "IADC")
+        }
+        parts = (
+            f"{kind} has less than Single in {sum(r < 1 for r in each.values())}, median ratio "
+            f"{np.median(list(each.values())):.2f}"
+            for kind, each in ratios.items()
+        )
+        rises = [f"{pair} ({ratio:.2f})" for pair, ratio in ratios["IADC"].items() if ratio > 1]
+        told.append(f"{words}: {'; '.join(parts)}.{exceptions(' IADC has more for', rises)}")
+    return (
+        f"- **The spread of the scores falls** ({len(found)} pairs). Deviation over seeds "
+        f"{' Deviation '.join(told)}"
+    )
+
+
+def spread_claims(store: Store, profile: Profile) -> list[str]:
+    """Say what holds of the claims about the spread."""
+    return [steadier_with_resampling(store, profile), spread_falls(store, profile)]
+
+
+def spread_boxplots(store: Store, profile: Profile) -> Any:
+    """Draw the spread of each row's score over the seeds, for Deep SVDD."""
+    found = {k[1]: v for k, v in spreads(store, profile).items() if k[0] == DRAWN}
+
+    def panel(ax: Any, records: list[Record]) -> None:
+        boxes = []
+        for kind in KINDS:
+            low, first, middle, third, high = records[0]["spread"][kind]["quantiles"]
+            mean = records[0]["spread"][kind]["mean"]
+            box = {"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high}
+            boxes.append({**box, "mean": mean, "label": kind})
+        ax.bxp(boxes, showfliers=False, showmeans=True, medianprops={"color": ODD})
+        ax.set(ylabel="deviation of the score")
+
+    return panels({name: [held] for name, held in found.items()}, ODDS_SETS, panel)
+
+
+SPREAD_TABLES = (
+    Experiment(
+        "odds-spread",
+        "Mean deviation of the rows' scores over the seeds; less is better",
+        resampled_jobs,
+        rows=spread_rows,
+        reduced=odds_reduced,
+        claims=spread_claims,
+        chapter=ODDS_CHAPTER,
+        digits=4,
+    ),
+)
