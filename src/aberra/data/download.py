@@ -19,13 +19,14 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 
 from aberra import __version__
-from aberra.data.lock import only_one
 from aberra.errors import DataError
 from aberra.files import put_in_place, write_atomically
+from aberra.locks import only_one
 from aberra.progress import advance
 
 BLOCK = 1 << 20
@@ -131,7 +132,8 @@ def fetch(
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(target):
+        tell = partial(advance, target.name, 0.0, "waiting for another process")
+        with only_one(target, meanwhile=tell):
             if target.exists():
                 check_file(target, file)
             else:
