@@ -21,7 +21,6 @@ from aberra.data import registry
 from aberra.data.catalogue import DATA_SETS
 from aberra.data.data_set import DataSet
 from aberra.data.download import fetch, kept_sha256
-from aberra.data.lock import only_one
 from aberra.data.transfer import Patience, RemoteFile
 from aberra.errors import DataError
 from aberra.progress import listening
@@ -461,7 +460,6 @@ import sys
 from pathlib import Path
 from aberra.data.download import fetch
 from aberra.data.transfer import Patience, RemoteFile
-from aberra.data.lock import only_one
 from aberra.errors import DataError
 if len(sys.argv) > 5:
     import resource
@@ -519,31 +517,6 @@ def test_two_processes_and_two_threads_ask_once(server, wanted, tmp_path):
         process.communicate()
     assert all(is_right(path) for path in paths)
     assert len(server.seen) == 1
-
-
-def test_whoever_waited_for_a_lock_that_is_gone_waits_for_the_next(tmp_path):
-    target, inside, most = tmp_path / "file.bin", [], []
-
-    def enter(seconds, ready):
-        with only_one(target):
-            inside.append(1)
-            most.append(len(inside))
-            ready.set()
-            time.sleep(seconds)
-            inside.pop()
-
-    first, second = threading.Event(), threading.Event()
-    with ThreadPoolExecutor(3) as pool:
-        pool.submit(enter, 0.15, first)
-        first.wait(5)
-        waiting = pool.submit(enter, 0.0, threading.Event())
-        time.sleep(0.1)  # it has opened the lock of the first by now
-        while list(tmp_path.iterdir()):
-            time.sleep(0.001)
-        pool.submit(enter, 0.3, second)  # a new lock, of the same name
-        waiting.result(5)
-    assert most == [1, 1, 1]
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_an_error_that_can_be_mended(server, wanted, tmp_path):

@@ -9,10 +9,11 @@ import tarfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
-from aberra.data.lock import only_one
 from aberra.errors import DataError
+from aberra.locks import only_one
 from aberra.progress import advance
 
 
@@ -50,7 +51,8 @@ def unpack(archive: Path, data_folder: Path, recipe: Unpacking) -> Path:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(target):
+        tell = partial(advance, target.name, 0.0, "waiting for another process")
+        with only_one(target, meanwhile=tell):
             if not target.exists():
                 _unpack(archive, target, recipe)
     except (tarfile.TarError, EOFError, zlib.error) as error:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from aberra.data.lock import only_one
 from aberra.data.transfer import (
     BrokenOffError,
     Patience,
@@ -23,6 +23,8 @@ from aberra.data.transfer import (
 )
 from aberra.errors import DataError
 from aberra.files import put_in_place, write_atomically
+from aberra.locks import only_one
+from aberra.progress import advance
 
 REJECTED = "the file is not the right one"
 
@@ -61,7 +63,8 @@ def fetch(
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with only_one(target):
+        tell = partial(advance, target.name, 0.0, "waiting for another process")
+        with only_one(target, meanwhile=tell):
             if target.exists():
                 check_file(target, file)
             else:

@@ -16,7 +16,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.files import write_atomically
+from aberra.locks import lock
 
 PACKAGES = ("aberra", "numpy", "scipy", "scikit-learn", "torch")
 
@@ -75,16 +76,11 @@ class Store:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
 
-    @contextmanager
-    def claim(self, name: str) -> Iterator[bool]:
-        """Hold a piece of work; False if another process holds it.
-
-        The lock ends with its process, however that ends.
-        """
+    def claim(self, name: str) -> AbstractContextManager[bool]:
+        """Hold a piece of work; False if another process holds it."""
         path = self.folder / "claims" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a") as file:
-            yield _locked(file.fileno(), wait=False)
+        return lock(path, wait=False)
 
     def _lines(self, family: str) -> Path:
         return self.folder / "cells" / f"{family}.jsonl"
@@ -110,8 +106,7 @@ def append_line(path: Path, line: Record) -> None:
     """Add one JSON object, whole, even while other processes add theirs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     data = (json.dumps(line) + "\n").encode()
-    with path.open("ab+") as file:
-        _locked(file.fileno(), wait=True)
+    with lock(path), path.open("ab+") as file:
         size = file.seek(0, os.SEEK_END)
         if size and not _ends_a_line(file, size):
             data = b"\n" + data  # the last writer was killed in the middle of its line
@@ -123,19 +118,6 @@ def append_line(path: Path, line: Record) -> None:
 def _ends_a_line(file: io.BufferedRandom, size: int) -> bool:
     file.seek(size - 1)
     return file.read(1) == b"\n"
-
-
-def _locked(handle: int, wait: bool) -> bool:
-    """Lock an open file; without `wait`, False if another process has it."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: one process at a time
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True
 
 
 @cache

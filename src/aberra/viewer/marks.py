@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Lock
 from typing import Any, Literal
 
 from aberra.errors import DataError
 from aberra.files import write_atomically
+from aberra.locks import only_one
 
 ReviewMark = Literal["accept", "reject"]
 NAME = "aberra-marks.json"
@@ -34,7 +32,6 @@ class Marks:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / NAME
-        self._lock = Lock()
 
     def of(self, group: str) -> dict[str, ReviewMark]:
         """Return the marks of one page: name to mark.
@@ -63,7 +60,7 @@ class Marks:
         marks : dict
         """
         try:
-            with self._lock, _alone(self.folder):
+            with only_one(self.path):
                 groups = self._read()
                 entries = groups.setdefault(group, {})
                 entries.pop(name, None)
@@ -127,19 +124,3 @@ def _is_marks(held: Any) -> bool:
             for entries in held["marks"].values()
         )
     )
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep other servers on the same folder waiting, where the system has such locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: one server's own lock has to do
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

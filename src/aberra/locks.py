@@ -1,0 +1,141 @@
+"""Locks between processes, which the system gives back however a process ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.1  # seconds between two looks at a lock that is held
+
+
+def _nothing() -> None:
+    pass
+
+
+@contextmanager
+def lock(
+    path: Path,
+    *,
+    wait: bool = True,
+    keep: bool = True,
+    meanwhile: Callable[[], None] = _nothing,
+) -> Iterator[bool]:
+    """Hold a file for the length of the block, against other processes and other threads.
+
+    The lock is advisory: it keeps out only those who ask for it too. The file may hold data, which
+    can be read and written as usual.
+
+    Parameters
+    ----------
+    path : Path
+        The file to hold. It is made, empty, if it does not exist; its folder must exist.
+    wait : bool, default=True
+        Wait until the file is free. If False, the block runs at once, and is told whether it has
+        the lock.
+    keep : bool, default=True
+        Leave the file there afterwards. False removes it, for a file that is nothing but a lock;
+        a link in its place is then refused.
+    meanwhile : callable, default does nothing
+        Called now and then while this process waits.
+
+    Yields
+    ------
+    mine : bool
+        False if another process or thread holds the file and `wait` is False, else True.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from aberra.locks import lock
+    >>> with TemporaryDirectory() as folder, lock(Path(folder) / "job") as mine:
+    ...     with lock(Path(folder) / "job", wait=False) as also_mine:
+    ...         print(mine, also_mine)
+    True False
+    """
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | (0 if keep else NO_LINK), 0o644)
+        try:
+            mine = _taken(handle, wait, meanwhile)
+            if mine and not _still_there(handle, path):
+                continue  # whoever held the lock has taken the file away: begin again
+            try:
+                yield mine
+            finally:
+                if mine and not keep:
+                    with suppress(OSError):  # some systems keep a name while the file is open
+                        path.unlink()
+            return
+        finally:
+            os.close(handle)
+
+
+def only_one(
+    target: Path, meanwhile: Callable[[], None] = _nothing
+) -> AbstractContextManager[bool]:
+    """Let one process, and one thread in it, at a time make or change `target`; the others wait.
+
+    The lock is a file beside the target, `.lock-NAME`, which is gone afterwards. Use this where the
+    target itself cannot be locked, because it is a folder or is replaced by a new file.
+
+    Parameters
+    ----------
+    target : Path
+        What is made or changed; it need not exist, but its folder must.
+    meanwhile : callable, default does nothing
+        Called now and then while this process waits.
+
+    Returns
+    -------
+    held : context manager
+    """
+    return lock(target.with_name(f".lock-{target.name}"), keep=False, meanwhile=meanwhile)
+
+
+def _taken(handle: int, wait: bool, meanwhile: Callable[[], None]) -> bool:
+    pause = FIRST_PAUSE
+    while not _take(handle):
+        if not wait:
+            return False
+        meanwhile()
+        time.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+    return True
+
+
+def _still_there(handle: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    NO_LINK = 0
+    FAR = (1 << 31) - 2  # Windows holds a byte, not a file: one behind all data
+
+    def _take(handle: int) -> bool:
+        os.lseek(handle, FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    NO_LINK = os.O_NOFOLLOW
+
+    def _take(handle: int) -> bool:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

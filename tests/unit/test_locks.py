@@ -1,0 +1,124 @@
+"""Locks between processes and threads: who holds, who waits, and what is left behind."""
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from aberra.locks import lock, only_one
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from aberra.locks import lock
+with lock(Path(sys.argv[1])) as mine:
+    print(mine, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def other(tmp_path):
+    """Another process that holds the file `job`."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "job")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().strip() == "True"
+        yield process
+        process.kill()
+
+
+def test_who_does_not_wait_is_told_at_once(tmp_path, other):
+    with lock(tmp_path / "job", wait=False) as mine:
+        assert not mine
+    with lock(tmp_path / "another job", wait=False) as mine:
+        assert mine
+
+
+def test_a_lock_ends_with_its_process(tmp_path, other):
+    asked = []
+
+    def meanwhile():
+        asked.append(1)
+        if len(asked) == 3:
+            other.kill()  # it has no chance to clean up
+
+    with lock(tmp_path / "job", meanwhile=meanwhile) as mine:
+        assert mine
+    assert len(asked) >= 3
+
+
+def test_a_thread_is_kept_out_like_a_process(tmp_path):
+    def ask():
+        with lock(tmp_path / "job", wait=False) as mine:
+            return mine
+
+    with ThreadPoolExecutor(1) as pool:
+        with lock(tmp_path / "job"):
+            assert not pool.submit(ask).result()
+        assert pool.submit(ask).result()
+
+
+def test_a_file_of_data_is_held_as_it_is_and_stays(tmp_path):
+    path = tmp_path / "lines"
+    path.write_text("one\n")
+    with lock(path), path.open("a") as file:
+        file.write("two\n")
+    assert path.read_text() == "one\ntwo\n"
+
+
+def test_an_error_gives_the_lock_back_and_leaves_nothing(tmp_path):
+    def fail():
+        with only_one(tmp_path / "file.bin"):
+            assert [path.name for path in tmp_path.iterdir()] == [".lock-file.bin"]
+            raise ValueError("broken")
+
+    with pytest.raises(ValueError, match="broken"):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+    with lock(tmp_path / ".lock-file.bin", wait=False) as mine:
+        assert mine
+
+
+def test_who_did_not_get_the_lock_does_not_take_it_away(tmp_path):
+    path = tmp_path / "job"
+    with lock(path, keep=False):
+        with lock(path, wait=False, keep=False) as mine:
+            assert not mine
+        assert path.exists()
+    assert not path.exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links take rights there")
+def test_nothing_is_made_through_a_link(tmp_path):
+    (tmp_path / ".lock-file.bin").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match="symbolic"), only_one(tmp_path / "file.bin"):
+        pass
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_whoever_waited_for_a_lock_that_is_gone_waits_for_the_next(tmp_path):
+    target, inside, most = tmp_path / "file.bin", [], []
+
+    def enter(seconds, ready):
+        with only_one(target):
+            inside.append(1)
+            most.append(len(inside))
+            ready.set()
+            time.sleep(seconds)
+            inside.pop()
+
+    first, second = threading.Event(), threading.Event()
+    with ThreadPoolExecutor(3) as pool:
+        pool.submit(enter, 0.15, first)
+        first.wait(5)
+        waiting = pool.submit(enter, 0.0, threading.Event())
+        time.sleep(0.1)  # it has opened the lock of the first by now
+        while list(tmp_path.iterdir()):
+            time.sleep(0.001)
+        pool.submit(enter, 0.3, second)  # a new lock, of the same name
+        waiting.result(5)
+    assert most == [1, 1, 1]
+    assert list(tmp_path.iterdir()) == []
