@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from aberra.errors import ModelFileError
 
+if TYPE_CHECKING:
+    from aberra.data.mri.prepare import Preparation
+
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
-LATER = {
-    "quantiles",
-    "map_threshold",
-    "pattern",
-    "axes",
-}  # fields that the first recipes did not have
+LATER = {"quantiles", "map_threshold", "pattern", "axes"}  # fields that the first recipes lacked
+N_QUANTILES = 1001
+
+Choices = list[tuple[str, str]]  # what was chosen, and why: one pair a line of the summary
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ class Recipe:
     preparation : dict
         Keywords of `Preparation`, for volumes; those of `ImageShape`, for images.
     choices : list of [str, str]
-        What was chosen, and why: one pair a line of the summary.
+        What was chosen, and why: each pair is a line of the summary.
     doubts : list of Doubt
         The least trusted samples, least trusted first.
     metrics : dict
@@ -87,7 +91,7 @@ class Recipe:
     id_column: str | None = None
     label_column: str | None = None
     preparation: dict[str, Any] = field(default_factory=dict)
-    choices: list[tuple[str, str]] = field(default_factory=list)
+    choices: Choices = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
     seconds: float = 0.0
@@ -99,6 +103,15 @@ class Recipe:
     def notes(self) -> dict[str, Any]:
         """Return what `aberra.save` keeps beside the model."""
         return {"recipe": asdict(self)}
+
+    def scan_preparation(self) -> Preparation:
+        """Return how scans are cut into slices; the usual way where nothing was noted."""
+        from aberra.data.mri.prepare import Preparation
+
+        settings = dict(self.preparation)
+        if "below_top" in settings:
+            settings["below_top"] = tuple(settings["below_top"])  # a list in JSON
+        return Preparation(**settings)
 
     @classmethod
     def of(cls, notes: Mapping[str, Any]) -> Recipe | None:
@@ -123,3 +136,8 @@ def _doubt(held: Mapping[str, Any]) -> Doubt:
     return Doubt(
         int(held["row"]), str(held["name"]), float(held["trust"]), float(held["score"]), reasons
     )
+
+
+def score_quantiles(scores: NDArray[np.float64]) -> list[float]:
+    """Return training scores at even quantiles, which stand for all of them in a recipe."""
+    return [float(q) for q in np.quantile(scores, np.linspace(0, 1, N_QUANTILES))]

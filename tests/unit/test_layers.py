@@ -39,15 +39,15 @@ LAYERS = {
     "methods": 5,
     "model_file": 6,
     "plots": 6,
-    "recipe": 6,
     "explain": 6,
-    "scoring": 6,
-    "workflow": 7,
-    "demo": 8,
-    "reproduce": 8,
+    "recipe": 7,
+    "scoring": 7,
     "report": 8,
     "viewer": 8,
-    "cli": 9,
+    "reproduce": 8,
+    "workflow": 9,  # everything that people do with files, reports and the viewer included
+    "demo": 10,
+    "cli": 11,
 }
 
 

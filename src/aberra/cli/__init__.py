@@ -39,7 +39,7 @@ def root(
 
 
 app.command("demo")(demo.demo)
-app.command("fit")(fit.fit)
+app.command("fit", epilog=fit.METHODS)(fit.fit)
 app.command("score")(score.score)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)

@@ -57,8 +57,7 @@ class RowScorer:
     @property
     def kinds(self) -> dict[str, str]:
         """What each column holds: "number", "text", "time" or "duration"."""
-        reader = getattr(self.model, "reader_", None)
-        kinds = ["number"] * len(self.columns) if reader is None else reader.kinds
+        kinds = self.model.column_kinds() or ["number"] * len(self.columns)
         held = dict(zip(self.columns, kinds, strict=True))
         if self.id_column is not None:
             held.setdefault(self.id_column, "text")
@@ -97,7 +96,7 @@ class RowScorer:
     def _rows(self, frame: pd.DataFrame) -> Any:
         """Return the rows as the model saw them when it was fitted: with names or without."""
         rows = frame[self.columns]
-        return rows if hasattr(self.model, "feature_names_in_") else rows.to_numpy()
+        return rows.to_numpy() if self.model.column_names() is None else rows
 
     def _percentiles(self, scores: Scores) -> Scores:
         if self.reference is None:
@@ -148,8 +147,8 @@ def matched_columns(
     DataError
         If a column that the model was fitted on is not there.
     """
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    columns = model.column_names()
+    if columns is None:
         columns = [name for name in given if name != id_column]
         if len(columns) != model.n_features_in_:
             raise DataError(
@@ -157,7 +156,6 @@ def matched_columns(
                 f"file has {len(columns)}. Leave out what it was not fitted on."
             )
         return columns, []
-    columns = [str(name) for name in names]
     missing = [name for name in columns if name not in set(given)]
     if missing:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
@@ -169,11 +167,9 @@ def matched_columns(
 
 
 def training_scores(model: Any) -> Scores | None:
-    """Return the scores of all training samples, where the model keeps them."""
-    history, only = getattr(model, "history_", None), getattr(model, "round_", None)
-    if history:
-        return np.asarray(history[history.kept].scores)
-    return None if only is None else np.asarray(only.scores)
+    """Return `model.training_scores()`; here until the report asks the model itself."""
+    held = model.training_scores()
+    return None if held is None else np.asarray(held)
 
 
 def reference_scores(model: Any, quantiles: Sequence[float]) -> Scores | None:
