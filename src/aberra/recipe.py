@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from aberra.errors import ModelFileError
 
 if TYPE_CHECKING:
@@ -17,7 +14,7 @@ if TYPE_CHECKING:
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
 LATER = {"quantiles", "map_threshold", "pattern", "axes"}  # fields that the first recipes lacked
-N_QUANTILES = 1001
+FORMER = {"seconds"}  # fields of earlier recipes: wall times made every file another one
 
 Choices = list[tuple[str, str]]  # what was chosen, and why: one pair a line of the summary
 
@@ -71,7 +68,6 @@ class Recipe:
         The least trusted samples, least trusted first.
     metrics : dict
         What labels measured, where there were any; never used to train.
-    seconds : float
     quantiles : list of float
         Training scores at 1001 even quantiles, which percentiles refer to where the model itself
         keeps no training scores; empty for volumes.
@@ -94,7 +90,6 @@ class Recipe:
     choices: Choices = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
     quantiles: list[float] = field(default_factory=list)
     map_threshold: float | None = None
     pattern: str = "*"
@@ -120,7 +115,7 @@ class Recipe:
         if held is None:
             return None
         known = {f.name for f in fields(cls)}
-        whole = isinstance(held, dict) and known - LATER <= set(held) <= known
+        whole = isinstance(held, dict) and known - LATER <= set(held) <= known | FORMER
         if not whole or held["kind"] not in SOURCES:
             raise ModelFileError("The recipe in the model file is not one that Aberra wrote.")
         try:
@@ -128,7 +123,8 @@ class Recipe:
             choices = [(str(name), str(why)) for name, why in held["choices"]]
         except (TypeError, ValueError, KeyError) as error:
             raise ModelFileError(f"The recipe in the model file is damaged: {error}.") from error
-        return cls(**{**held, "doubts": doubts, "choices": choices})
+        kept = {name: value for name, value in held.items() if name in known}
+        return cls(**{**kept, "doubts": doubts, "choices": choices})
 
 
 def _doubt(held: Mapping[str, Any]) -> Doubt:
@@ -136,8 +132,3 @@ def _doubt(held: Mapping[str, Any]) -> Doubt:
     return Doubt(
         int(held["row"]), str(held["name"]), float(held["trust"]), float(held["score"]), reasons
     )
-
-
-def score_quantiles(scores: NDArray[np.float64]) -> list[float]:
-    """Return training scores at even quantiles, which stand for all of them in a recipe."""
-    return [float(q) for q in np.quantile(scores, np.linspace(0, 1, N_QUANTILES))]

@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 
 from aberra.cli.shell import choice, command, shell
+from aberra.scoring import Reasons
 from aberra.words import count
-from aberra.workflow.choices import Reasons
 
 if TYPE_CHECKING:
     from aberra.workflow import ScoredImages, ScoredScans, ScoredTable

@@ -125,8 +125,6 @@ def _from_recipe(recipe: Recipe) -> list[Fact]:
         facts.append(Fact("Identifier", recipe.id_column, "names the rows, was not trained on"))
     if recipe.label_column is not None:
         facts.append(Fact("Label", recipe.label_column, "measures the result, was not trained on"))
-    if recipe.seconds:
-        facts.append(Fact("Time", f"{recipe.seconds:.1f} s"))
     return facts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aberra.errors import DataError
+from aberra.scoring import Reasons
 
-Reasons = Literal["none", "flagged", "all"]
 Scores = NDArray[np.float64]
 
 TEXT = pa.string()

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 Missing = Literal["impute", "error"]
 Preset = Literal["small", "medium", "paper"]
 LookFor = Literal["darker", "brighter", "both"]
-Reasons = Literal["flagged", "all", "none"]
 
 ALONE = "none"  # no ensemble: the detector is trained once, and every sample counts fully
 TAKES: dict[Source, Takes] = {"table": "table", "images": "images", "volumes": "images"}

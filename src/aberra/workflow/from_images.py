@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from aberra.data.sources.arrays import ARRAYS, main_array
 from aberra.data.sources.images import find_images, read_images, shape_for
-from aberra.recipe import Recipe, score_quantiles
+from aberra.recipe import Recipe
 from aberra.workflow.choices import LookFor, Preset, check_choices
 from aberra.workflow.image_source import as_images
 from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
 from aberra.workflow.map_heights import map_height
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, pixels_for, plan_for
+from aberra.workflow.until_explain import quantiles_to_note
 
 
 def fit_images(
@@ -149,6 +150,6 @@ def _recipe(
         preparation=training.preparation,
         choices=[("data", training.about), *learnt.choices, ("map", about)],
         doubts=learnt.doubts(training.names),
-        quantiles=score_quantiles(learnt.scores),
+        quantiles=quantiles_to_note(learnt.scores),
         map_threshold=height,
     )

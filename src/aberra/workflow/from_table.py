@@ -16,14 +16,14 @@ from aberra.data.sources.columns import ColumnChoice, choose_columns
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
-from aberra.recipe import Choices, Recipe, score_quantiles
+from aberra.recipe import Choices, Recipe
 from aberra.words import count
 from aberra.workflow import about_table, labels
 from aberra.workflow.budget import fit_within
 from aberra.workflow.choices import Missing, check_choices
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, plan_for
-from aberra.workflow.until_explain import doubts, reasons_for, trust_in
+from aberra.workflow.until_explain import doubts, quantiles_to_note, reasons_for, trust_in
 
 FEWEST_ROWS = 10
 
@@ -211,5 +211,5 @@ def _recipe(
         choices=choices,
         doubts=doubts(trust_in(model, scores), scores, table.names, reasons),
         metrics=metrics,
-        quantiles=score_quantiles(scores),
+        quantiles=quantiles_to_note(scores),
     )

@@ -12,7 +12,7 @@ from aberra import model_file
 from aberra.errors import DataError
 from aberra.recipe import Recipe, Source
 from aberra.workflow.choices import CALLED
-from aberra.workflow.outcome import Fitted
+from aberra.workflow.outcome import Fitted, save_with_recipe
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,7 @@ class Opened:
             return sha256(self.path.read_bytes()).hexdigest()
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "model.aberra"
-            notes = None if self.recipe is None else self.recipe.notes()
-            model_file.save(self.model, file, notes)
+            save_with_recipe(self.model, self.recipe, file)
             return sha256(file.read_bytes()).hexdigest()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,7 +53,7 @@ class Fitted:
         fitted : Fitted
             The same, with its `path`.
         """
-        _save(self.model, self.recipe, Path(path))
+        save_with_recipe(self.model, self.recipe, Path(path))
         return replace(self, path=Path(path))
 
 
@@ -64,7 +65,7 @@ def carried_out(learn: Callable[[], tuple[Any, Recipe]], data: Path, output: Pat
     with keeping_trainings():  # until the model is saved
         model, recipe = learn()
         if output is not None:
-            _save(model, recipe, output)
+            save_with_recipe(model, recipe, output)
     if output is not None:
         with suppress(OSError):  # not there, or holds another training
             checkpoint_folder(output).rmdir()
@@ -92,5 +93,23 @@ def checkpoint_folder(output: Path) -> Path:
     return output.with_name(f"{output.name}.training")
 
 
-def _save(model: Any, recipe: Recipe, path: Path) -> None:
-    model_file.save(model, path, recipe.notes())
+def save_with_recipe(model: Any, recipe: Recipe | None, path: Path) -> None:
+    """Save a model with what is known about its training."""
+    model_file.save(without_times(model), path, None if recipe is None else recipe.notes())
+
+
+def without_times(model: Any) -> Any:
+    """Return the model without the wall times of its rounds: a seed decides every byte of a file.
+
+    Temporary: not needed once the model file itself leaves them out.
+    """
+    held = vars(model)
+    if not {"history_", "round_"} & set(held):
+        return model
+    timeless = copy(model)
+    if "round_" in held:
+        timeless.round_ = replace(model.round_, seconds=0.0)
+    if "history_" in held:
+        rounds = [replace(one, seconds=0.0) for one in model.history_]
+        timeless.history_ = replace(model.history_, rounds=rounds)
+    return timeless

@@ -8,9 +8,8 @@ from typing import Any
 
 from sklearn.base import clone
 
-from aberra import methods
 from aberra.errors import ArgumentError
-from aberra.methods import Method
+from aberra.methods import Method, find
 from aberra.recipe import Source
 from aberra.workflow.choices import (
     ALONE,
@@ -92,7 +91,7 @@ def _detector(kind: Source, asked: Any, ensemble: Method | None) -> Any:
     """Return an unfitted detector: by default, by its name, or a copy of the one given."""
     if asked is None or isinstance(asked, str):
         return detector_for(kind, asked).load()()
-    method, name = methods.find(asked), type(asked).__name__
+    method, name = find(asked), type(asked).__name__
     if method is not None and method.takes != TAKES[kind]:
         raise ArgumentError("detector", f"{name} does not take {CALLED[kind]}.")
     if method is None and (kind != "table" or ensemble is None):

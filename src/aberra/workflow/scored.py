@@ -14,11 +14,11 @@ from aberra.data.sources import kind_of_path
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import ArgumentError, DataError
 from aberra.files import refuse_to_overwrite
-from aberra.scoring import pictures, scans
+from aberra.scoring import Reasons, pictures, scans
 from aberra.scoring.folder import SCORES, Line, ResultFolder
 from aberra.scoring.rows import TEXT, RowScorer, matched_columns, reference_scores
 from aberra.scoring.table import score_table
-from aberra.workflow.choices import Reasons, check_choices
+from aberra.workflow.choices import check_choices
 from aberra.workflow.image_source import image_source
 from aberra.workflow.opened import Opened, opened
 

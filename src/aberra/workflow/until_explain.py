@@ -13,6 +13,7 @@ from aberra.recipe import Doubt
 from aberra.robust.weighting import importance_weights
 
 N_DOUBTS = 10
+N_QUANTILES = 1001
 WHY_STOPPED = {
     "settled": "the ranking settled",
     "max_rounds": "the limit, before the ranking settled",
@@ -54,3 +55,8 @@ def about_rounds(history: Any, out_of_time: str = "") -> str:
     """Say how many rounds there were, which one was kept, and why training stopped."""
     why = out_of_time or WHY_STOPPED[history.reason]
     return f"{len(history)}, kept number {history.kept + 1}: {why}"
+
+
+def quantiles_to_note(scores: Scores) -> list[float]:
+    """Return training scores at even quantiles, which stand for all of them in a recipe."""
+    return [float(q) for q in np.quantile(scores, np.linspace(0, 1, N_QUANTILES))]
