@@ -244,7 +244,7 @@ def test_top_columns():
         (["fit", "few.csv", "-o", "m"], Exit.DATA, "at least 10"),
         (["score", "m.aberra", "few.csv", "-o", "s.csv"], Exit.DATA, "lacks columns"),
         (["score", "m.aberra", "pictures", "-o", "s.csv"], Exit.DATA, "fitted on a table, but"),
-        (["score", "m.aberra", "p.csv", "-o", "s.txt"], Exit.DATA, "must end in"),
+        (["score", "m.aberra", "p.csv", "-o", "s.txt"], Exit.DATA, "ends in .parquet or .csv"),
         (["score", "p.csv", "p.csv", "-o", "s.csv"], Exit.DATA, "Cannot load"),
         (["score", "m.aberra", "p.csv", "-o", "s.csv", "--id-column", "q"], Exit.DATA, "'q'"),
     ],

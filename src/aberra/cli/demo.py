@@ -23,10 +23,11 @@ def demo(
         "aberra-demo"
     ),
 ) -> None:
-    """Find the anomalies in a real table that is 15 % contaminated, then the gaps in images.
+    """Try Aberra on data that comes with it.
 
-    The data come with scikit-learn, so nothing is downloaded. An interrupted demonstration starts
-    again from the beginning.
+    First it finds the anomalies in a real table that is 15 % contaminated, then what is
+    missing in images. The data come with scikit-learn, so nothing is downloaded. An
+    interrupted demonstration starts again from the beginning.
 
     Example: aberra demo --out my-demo
     """

@@ -63,8 +63,9 @@ def fit(
     data: Annotated[
         Path,
         typer.Argument(
+            metavar="DATA",
             help="A CSV, TSV, Parquet, npy or npz file; a folder of pictures; a NIfTI file; a "
-            "folder of NIfTI files or DICOM series."
+            "folder of NIfTI files or DICOM series.",
         ),
     ],
     *,
@@ -152,14 +153,15 @@ def fit(
         ),
     ] = None,
 ) -> None:
-    """Learn what is normal in DATA, which may contain anomalies, and save the model.
+    """Learn what is normal in DATA.
 
-    No labels are needed. The summary says what was chosen and why, and which training samples
-    the model trusts least.
+    DATA may contain anomalies, and no labels are needed. The summary says what was chosen and
+    why, and which training samples the model trusts least.
 
-    If you interrupt IADC with Ctrl-C after its first round, the model of the finished rounds is
-    saved. If the training of a network on images or scans is interrupted, the same command
-    continues it. All other training starts again from the beginning.
+    If you interrupt IADC with Ctrl-C after its first round, the model of the finished rounds
+    is saved. If the training of a network on images or scans is interrupted, the same command
+    continues it, unless the network is part of an ensemble (--robust). All other training
+    starts again from the beginning.
 
     Example: aberra fit patients.csv -o patients.aberra --id-column patient --drop comment
     """

@@ -16,7 +16,7 @@ def report(
     data: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DATA]", help="A table, images or scans in which to look for anomalies."
+            metavar="DATA", help="A table, images or scans in which to look for anomalies."
         ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
@@ -32,10 +32,11 @@ def report(
     ] = None,
     top: Annotated[int, typer.Option(min=1, max=1000, help="How many anomalies to list.")] = 24,
 ) -> None:
-    """Write one HTML file about a model: how it was trained, and what it finds in DATA.
+    """Write a report about a model.
 
-    The file works without a network and needs no other file. If DATA is the training data, the
-    report also says why training samples lost trust. An interrupted report starts again from the
+    It is one HTML file that says how the model was trained and what it finds in DATA. It works
+    without a network and needs no other file. If DATA is the training data, the report also
+    says why training samples lost trust. An interrupted report starts again from the
     beginning.
 
     Example: aberra report model.aberra patients.csv -o report.html

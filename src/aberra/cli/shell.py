@@ -1,4 +1,4 @@
-"""How every command speaks: to people, to scripts, and when something goes wrong."""
+"""How every command prints: for people, for scripts, and when something goes wrong."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True)
 class Shell:
-    """Where a command's words go: people read standard error, scripts standard output.
+    """What a command prints, and where.
 
     Parameters
     ----------
     json : bool, default=False
-        One JSON object on standard output instead of tables and sentences.
+        Whether to print one JSON object instead of tables and sentences.
     quiet : bool, default=False
-        No progress and no remarks.
+        Whether to print neither progress nor results.
     debug : bool, default=False
-        Tracebacks.
+        Whether to show tracebacks.
     """
 
     json: bool = False

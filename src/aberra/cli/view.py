@@ -36,9 +36,10 @@ def view(
     ] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser at once.")] = True,
 ) -> None:
-    """Look at results in the browser, and accept or reject them. Nothing leaves this machine.
+    """Look at results in the browser.
 
-    Your marks are kept in aberra-marks.json beside the data.
+    You can accept or reject each of them. Nothing leaves this machine; your marks are kept in
+    aberra-marks.json beside the data.
 
     Example: aberra view maps --scans patients
     """
