@@ -10,7 +10,7 @@ import pytest
 from aberra import IADC, IntensityThreshold, MultiView
 from aberra.errors import ArgumentError
 from aberra.methods import Method, named, register
-from aberra.robust.iadc import default_detector
+from aberra.robust.ensemble import default_detector
 from aberra.workflow import choices, fit
 from aberra.workflow.localisers import about_map, prepared
 from aberra.workflow.plan import pixels_for, plan_for
