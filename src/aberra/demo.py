@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +15,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_digits
 
+from aberra.detectors.deep_svdd import DeepSVDD
+from aberra.errors import RoundsExhaustedWarning
 from aberra.localise.base import Images
 from aberra.localise.diffusion import ADDM
 from aberra.metrics import auroc
 from aberra.recipe import Recipe
 from aberra.robust.adc import ADC
+from aberra.robust.ensemble import default_detector
 from aberra.robust.iadc import IADC
 from aberra.robust.weighting import LOST_TRUST
 
@@ -61,10 +65,44 @@ def compare(
         started = time.perf_counter()
         scores = model.fit(X).anomaly_score(X)
         seconds = time.perf_counter() - started
-        lost = getattr(model, "weights_", np.ones(len(X))) < LOST_TRUST
-        counted = (int(lost.sum()), int((lost & y).sum())) if variant == "IADC" else None
+        trust = model.training_trust()
+        lost = None if trust is None else trust < LOST_TRUST
+        counted = None if lost is None else (int(lost.sum()), int((lost & y).sum()))
         lines.append(Line(name, variant, auroc(y, scores), counted, seconds))
     return lines, model
+
+
+@dataclass(frozen=True)
+class CleanedTable:
+    """What came of the dirty table: the comparison, a picture and a report."""
+
+    lines: list[Line]
+    picture: Path
+    report: Path
+
+
+def clean_a_table(out: Path) -> CleanedTable:
+    """Compare trainings on the dirty table; draw how trust moved and report on the default.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for the picture and the report; made if it is not there.
+    """
+    from aberra.report import html
+    from aberra.report.writing import write
+
+    X, y = dirty_breast_cancer()
+    default = default_detector()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RoundsExhaustedWarning)
+        lines, model = compare(type(default).__name__, default, X, y)
+        others, deep = compare("DeepSVDD", DeepSVDD(), X, y)
+    found = CleanedTable([*lines, *others], out / "trust.png", out / "table-report.html")
+    draw(deep, X, y, found.picture)
+    title = "Breast tumours: which rows do not belong?"
+    write(found.report, html(model, X, recipe=table_recipe(lines, X), title=title))
+    return found
 
 
 def draw(model: IADC, X: pd.DataFrame, y: NDArray[np.bool_], path: Path) -> None:
@@ -135,6 +173,37 @@ def localise(digits: BrokenDigits) -> tuple[ADDM, float]:
     )
     maps = model.fit(digits.whole).anomaly_map(digits.broken)
     return model, auroc(digits.missing, maps)
+
+
+@dataclass(frozen=True)
+class FoundBroken:
+    """What came of the broken digits: pixel AUROC of the maps, a picture and a report."""
+
+    auroc: float
+    picture: Path
+    report: Path
+
+
+def find_what_is_broken(out: Path) -> FoundBroken:
+    """Let a localiser restore broken digits, draw some of them and report on all.
+
+    Parameters
+    ----------
+    out : Path
+        Folder for the picture and the report; made if it is not there.
+    """
+    from aberra.report import ImagesToReport, html
+    from aberra.report.writing import write
+
+    digits = broken_digits()
+    model, found = localise(digits)
+    names = [f"zero {k}" for k in range(len(digits.broken))]
+    data = ImagesToReport(names, lambda some: digits.broken[list(some)], "the broken digits")
+    title, recipe = "Handwritten zeros: what is missing?", digits_recipe(model, digits)
+    result = FoundBroken(found, out / "localised.png", out / "image-report.html")
+    draw_localised(model, digits, result.picture)
+    write(result.report, html(model, data, recipe=recipe, title=title))
+    return result
 
 
 def digits_recipe(model: ADDM, digits: BrokenDigits) -> Recipe:

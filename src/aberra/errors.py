@@ -9,6 +9,22 @@ class DataError(AberraError, ValueError):
     """The data cannot be used as given; the message says where and what to do."""
 
 
+class ArgumentError(AberraError, ValueError):
+    """An argument makes no sense, or not together with another one.
+
+    Parameters
+    ----------
+    argument : str
+        Its name.
+    message : str
+        What is wrong with it, and what to do.
+    """
+
+    def __init__(self, argument: str, message: str) -> None:
+        super().__init__(message)
+        self.argument = argument
+
+
 class ModelFileError(AberraError):
     """A model cannot be saved, or its file not be loaded; the message names the part."""
 

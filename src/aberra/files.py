@@ -68,7 +68,7 @@ def refuse_to_overwrite(output: Path, *inputs: Path) -> None:
     """Raise an error if the result would replace what it is made from."""
     for path in inputs:
         if output.exists() and path.exists() and output.samefile(path):
-            raise DataError(f"{output} is the input itself. Give the result another name.")
+            raise DataError(f"{output} is the input itself. Choose another name for the result.")
 
 
 def put_in_place(temporary: Path, target: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,16 @@ from aberra.errors import ModelFileError
 from aberra.explain.doubts import Doubt
 from aberra.explain.reasons import Reason
 
+if TYPE_CHECKING:
+    from aberra.data.mri.prepare import Preparation
+
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
 N_QUANTILES = 1001
-LATER = {
-    "quantiles",
-    "map_threshold",
-    "pattern",
-    "axes",
-}  # fields that the first recipes did not have
+LATER = {"quantiles", "map_threshold", "pattern", "axes"}  # fields that the first recipes lacked
+FORMER = {"seconds"}  # fields of earlier recipes: wall times made every file another one
+
+Choices = list[tuple[str, str]]  # what was chosen, and why: one pair a line of the summary
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,11 @@ class Recipe:
     preparation : dict
         Keywords of `Preparation`, for volumes; those of `ImageShape`, for images.
     choices : list of [str, str]
-        What was chosen, and why: one pair a line of the summary.
+        What was chosen, and why: each pair is a line of the summary.
     doubts : list of Doubt
         The least trusted samples, least trusted first.
     metrics : dict
         What labels measured, where there were any; never used to train.
-    seconds : float
     quantiles : list of float
         Training scores at 1001 even quantiles, which percentiles refer to where the model itself
         keeps no training scores; empty for volumes.
@@ -68,10 +68,9 @@ class Recipe:
     id_column: str | None = None
     label_column: str | None = None
     preparation: dict[str, Any] = field(default_factory=dict)
-    choices: list[tuple[str, str]] = field(default_factory=list)
+    choices: Choices = field(default_factory=list)
     doubts: list[Doubt] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
     quantiles: list[float] = field(default_factory=list)
     map_threshold: float | None = None
     pattern: str = "*"
@@ -81,6 +80,15 @@ class Recipe:
         """Return what `aberra.save` keeps beside the model."""
         return {"recipe": asdict(self)}
 
+    def scan_preparation(self) -> Preparation:
+        """Return how scans are cut into slices; the usual way where nothing was noted."""
+        from aberra.data.mri.prepare import Preparation
+
+        settings = dict(self.preparation)
+        if "below_top" in settings:
+            settings["below_top"] = tuple(settings["below_top"])  # a list in JSON
+        return Preparation(**settings)
+
     @classmethod
     def of(cls, notes: Mapping[str, Any]) -> Recipe | None:
         """Return the recipe in a model file's notes, or None for a model saved from Python."""
@@ -88,7 +96,7 @@ class Recipe:
         if held is None:
             return None
         known = {f.name for f in fields(cls)}
-        whole = isinstance(held, dict) and known - LATER <= set(held) <= known
+        whole = isinstance(held, dict) and known - LATER <= set(held) <= known | FORMER
         if not whole or held["kind"] not in SOURCES:
             raise ModelFileError("The recipe in the model file is not one that Aberra wrote.")
         try:
@@ -96,7 +104,8 @@ class Recipe:
             choices = [(str(name), str(why)) for name, why in held["choices"]]
         except (TypeError, ValueError, KeyError) as error:
             raise ModelFileError(f"The recipe in the model file is damaged: {error}.") from error
-        return cls(**{**held, "doubts": doubts, "choices": choices})
+        kept = {name: value for name, value in held.items() if name in known}
+        return cls(**{**kept, "doubts": doubts, "choices": choices})
 
 
 def _doubt(held: Mapping[str, Any]) -> Doubt:

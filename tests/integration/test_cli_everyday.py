@@ -137,7 +137,7 @@ def test_no_command_overwrites_its_input(tmp_path):
     ):
         assert "is the input itself" in run(*words, code=3)
     (tmp_path / "letter.txt").write_text("Dear reader")
-    assert "is no model" in run("fit", data, "-o", tmp_path / "letter.txt", code=3)
+    assert "is not a model" in run("fit", data, "-o", tmp_path / "letter.txt", code=3)
     assert (data.read_bytes(), model.read_bytes()) == before
 
 
@@ -238,7 +238,7 @@ def test_a_model_that_cannot_be_saved_is_not_trained_again(tmp_path, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr("aberra.model_file.save", full)
         said = run(*fit, "--time-budget", "0.05", code=3)
-    assert f"Error: No space left on device ({out}). Mend that and run the same" in said
+    assert f"Error: No space left on device ({out}). Fix this, then give the same" in said
     [state] = kept.iterdir()
     done = trained_steps(state)
     with monkeypatch.context() as patch:

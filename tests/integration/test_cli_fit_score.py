@@ -18,10 +18,7 @@ from typer.testing import CliRunner
 
 from aberra import ADC, IADC, OCSVM, MultiView, SpatialAE, load, save
 from aberra.cli import app
-from aberra.cli.budget import fit_in_rounds
-from aberra.cli.fit_images import as_images, held_out, thinned
 from aberra.cli.shell import Exit
-from aberra.cli.wishes import Budget
 from aberra.data.mri.nifti import read_nifti, write_nifti
 from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.volume import Volume
@@ -32,6 +29,9 @@ from aberra.progress import deadline
 from aberra.recipe import Recipe
 from aberra.scoring.rows import RowScorer
 from aberra.scoring.table import score_table
+from aberra.workflow.budget import Budget, fit_in_rounds
+from aberra.workflow.from_scans import held_out, thinned
+from aberra.workflow.image_source import as_images
 
 
 def run(*words, code=0):
@@ -228,9 +228,9 @@ def test_models_from_python_can_score(tmp_path):
         (["fit", "p.csv", "-o", "nowhere/m"], Exit.DATA, "no folder nowhere"),
         (["fit", "p.csv", "-o", "m", "--drop", "zzz"], Exit.DATA, "no column 'zzz'"),
         (["fit", "p.csv", "-o", "m", "--label-column", "a"], Exit.DATA, "must hold two"),
-        (["fit", "p.csv", "-o", "m", "--detector", "addm"], Exit.USAGE, "does not take table"),
+        (["fit", "p.csv", "-o", "m", "--detector", "addm"], Exit.USAGE, "does not take a table"),
         (["fit", "p.csv", "-o", "m", "--missing", "error"], Exit.DATA, "NaN in column"),
-        (["fit", "pictures", "-o", "m", "--id-column", "x"], Exit.USAGE, "is for tables"),
+        (["fit", "pictures", "-o", "m", "--id-column", "x"], Exit.USAGE, "is for tables, but"),
         (
             ["fit", "pictures", "-o", "m", "--robust", "adc", "--time-budget", "1"],
             Exit.USAGE,
@@ -238,8 +238,8 @@ def test_models_from_python_can_score(tmp_path):
         ),
         (["fit", "few.csv", "-o", "m"], Exit.DATA, "at least 10"),
         (["score", "m.aberra", "few.csv", "-o", "s.csv"], Exit.DATA, "lacks columns"),
-        (["score", "m.aberra", "pictures", "-o", "s.csv"], Exit.DATA, "fitted on table"),
-        (["score", "m.aberra", "p.csv", "-o", "s.txt"], Exit.DATA, "must end in"),
+        (["score", "m.aberra", "pictures", "-o", "s.csv"], Exit.DATA, "fitted on a table, but"),
+        (["score", "m.aberra", "p.csv", "-o", "s.txt"], Exit.DATA, "ends in .parquet or .csv"),
         (["score", "p.csv", "p.csv", "-o", "s.csv"], Exit.DATA, "Cannot load"),
         (["score", "m.aberra", "p.csv", "-o", "s.csv", "--id-column", "q"], Exit.DATA, "'q'"),
     ],
@@ -305,8 +305,8 @@ def test_reasons_are_those_of_one_hidden_cell_at_a_time(dirty_blob, detector):
 
 def test_scans_are_held_out_and_slices_thinned(monkeypatch):
     scans = [Path(str(k)) for k in range(20)]
-    monkeypatch.setattr("aberra.cli.fit_images.brain_mask", lambda scan: scan)
-    monkeypatch.setattr("aberra.cli.fit_images.read_volume", lambda path, axes: path)
+    monkeypatch.setattr("aberra.workflow.from_scans.brain_mask", lambda scan: scan)
+    monkeypatch.setattr("aberra.workflow.from_scans.read_volume", lambda path, axes: path)
     train, held, errors = held_out(scans, 0, None)
     assert (len(train), len(held), errors) == (18, 2, {})
     assert held_out([Path("a"), Path("b")], 0, None)[1] == []
@@ -315,11 +315,11 @@ def test_scans_are_held_out_and_slices_thinned(monkeypatch):
         if path == held[0]:
             raise DataError("cut short")
 
-    monkeypatch.setattr("aberra.cli.fit_images.read_volume", refuse)
+    monkeypatch.setattr("aberra.workflow.from_scans.read_volume", refuse)
     train, others, errors = held_out(scans, 0, None)  # another takes the place
     assert (len(train), len(others), errors) == (17, 2, {held[0]: "cut short"})
     assert held[1] in others
-    monkeypatch.setattr("aberra.cli.fit_images.MOST_BYTES", 40 * 4 * 64)
+    monkeypatch.setattr("aberra.workflow.from_scans.MOST_BYTES", 40 * 4 * 64)
     some = thinned(np.zeros((100, 1, 8, 8), np.float32))
     assert (len(some), some[0], some[-1]) == (40, 0, 99)
     assert as_images(np.zeros((2, 8, 9, 3))).shape == (2, 3, 8, 9)

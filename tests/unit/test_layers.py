@@ -72,6 +72,14 @@ def test_imports_point_to_lower_layers(path):
             assert LAYERS[there] < here, f"{parts[0]} imports {name}"
 
 
+@pytest.mark.parametrize("name", ["demo", "fit", "report", "score", "view"])
+def test_commands_only_parse_call_and_print(name):
+    """What a command does with files is a function of the workflow, so that Python has it too."""
+    allowed = ("cli", "demo", "extras", "methods", "scoring", "words", "workflow")
+    for module in imports_of(PACKAGE / "cli" / f"{name}.py"):
+        assert module.split(".")[1] in allowed, module
+
+
 def test_import_of_the_package_loads_nothing_heavy():
     code = (
         "import sys, aberra; "

@@ -25,6 +25,12 @@ def test_recipe_survives_json():
     assert Recipe.of(json.loads(json.dumps(RECIPE.notes()))) == RECIPE
 
 
+def test_recipes_with_wall_times_are_still_read():
+    notes = json.loads(json.dumps(RECIPE.notes()))
+    notes["recipe"]["seconds"] = 3.2
+    assert Recipe.of(notes) == RECIPE
+
+
 def test_models_saved_from_python_have_none():
     assert Recipe.of({}) is None
 

@@ -1,4 +1,4 @@
-"""The command line: one module a command, each of which imports what is heavy when it runs."""
+"""The command line: one module for each command; heavy libraries are imported when it runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aberra.cli.shell import Shell, begin
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Find anomalies, and learn from data that is already dirty.",
+    help="Find anomalies, even if the data to learn from contains some already.",
 )
 
 
@@ -26,20 +26,22 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def root(
     json: Annotated[
-        bool, typer.Option("--json", help="One JSON object on standard output, for scripts.")
+        bool, typer.Option("--json", help="Print one JSON object instead of text, for scripts.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no remarks.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Tracebacks.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print neither progress nor results.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="The version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Find anomalies, and learn from data that is already dirty."""
+    """Find anomalies, even if the data to learn from contains some already."""
     begin(Shell(json, quiet, debug))
 
 
 app.command("demo")(demo.demo)
-app.command("fit")(fit.fit)
+app.command("fit", epilog=fit.METHODS)(fit.fit)
 app.command("score")(score.score)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)

@@ -1,4 +1,4 @@
-"""`aberra data`: named public data sets, where they lie, and how they get there."""
+"""`aberra data`: public data sets by name, where they are kept, and how to get them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Folder = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
-        help="Where the sets lie. Default: $ABERRA_DATA, else a folder in the user's cache.",
+        help="The folder of the data sets. Default: $ABERRA_DATA, or else a folder in your cache.",
     ),
 ]
 
 app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="Named public data sets: list them, get them, ask where they lie.",
+    help="List and download public data sets.",
 )
 
 
@@ -36,10 +36,12 @@ def list_sets(
     data_dir: Folder = None,
     json: Annotated[bool, typer.Option("--json", help="One JSON object, for scripts.")] = False,
 ) -> None:
-    """List the data sets: what they are, whether they are there, on which terms.
+    """List the public data sets.
 
-    "MB" is the size of the download, where it is published. "check" says what a download must
-    match: a published sha256 or md5, or, where nothing is published (unverified), the first one.
+    The list says what they are, whether you have them, and under which licence they come. "MB"
+    is the size of the download, where it is published. "check" says how a download is
+    verified: by a published sha256 or md5, or, where none is published (unverified), by
+    comparing it with your first download.
 
     Example: aberra data list
     """
@@ -63,7 +65,9 @@ def where(
     name: Annotated[str, typer.Argument(help="A name that `aberra data list` shows.")],
     data_dir: Folder = None,
 ) -> None:
-    """Print where a data set lies; exit with 3 and say what to do if it is not there.
+    """Print where a data set is kept.
+
+    If you do not have it, this says how to get it, and ends with exit code 3.
 
     Example: aberra data where cardio
     """
@@ -84,11 +88,15 @@ def where(
 @command
 def get(
     names: Annotated[
-        list[str], typer.Argument(help="Names that `aberra data list` shows, or a group: odds.")
+        list[str],
+        typer.Argument(help="Names that `aberra data list` shows, or odds for a whole group."),
     ],
     data_dir: Folder = None,
 ) -> None:
-    """Download data sets that are not there. What was interrupted goes on where it stopped.
+    """Download data sets.
+
+    Those that you have already are left as they are. An interrupted download continues where
+    it stopped.
 
     Example: aberra data get cardio mnist
     """

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from aberra.cli.shell import command, shell
+from aberra.extras import need
 
 if TYPE_CHECKING:
     from aberra.demo import Line
@@ -18,23 +19,23 @@ if TYPE_CHECKING:
 
 @command
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for pictures and reports.")] = Path(
+    out: Annotated[Path, typer.Option(help="The folder for pictures and reports.")] = Path(
         "aberra-demo"
     ),
 ) -> None:
-    """Clean up a real table that is 15 % contaminated, then find what is broken in images.
+    """Try Aberra on data that comes with it.
+
+    First it finds the anomalies in a real table that is 15 % contaminated, then what is
+    missing in images. The data come with scikit-learn, so nothing is downloaded. An
+    interrupted demonstration starts again from the beginning.
 
     Example: aberra demo --out my-demo
     """
-    from importlib.util import find_spec
-
-    from aberra.extras import need
-
     for name in ("matplotlib", "jinja2"):
         need(name, "report", "The demonstration")
     reports = [_clean_a_table(out)]
     if find_spec("monai") is None:
-        shell().say('For the second part, on images: pip install "aberra[mri]"')
+        shell().say('The second part, on images, needs more: pip install "aberra[mri]"')
     else:
         reports.append(_find_what_is_broken(out))
     shell().say("\nOpen in a browser:\n" + "\n".join(f"  {path}" for path in reports))
@@ -42,58 +43,33 @@ def demo(
 
 
 def _clean_a_table(out: Path) -> Path:
-    """Compare trainings on a dirty table; return the report on the best."""
-    from aberra import DeepSVDD
-    from aberra.demo import N_MALIGNANT, compare, dirty_breast_cancer, draw, table_recipe
-    from aberra.errors import RoundsExhaustedWarning
-    from aberra.report import html
-    from aberra.report.writing import write
-    from aberra.robust.ensemble import default_detector
+    from aberra.demo import N_MALIGNANT, clean_a_table, dirty_breast_cancer
 
-    speaker = shell()
-    X, y = dirty_breast_cancer()
-    speaker.say(
+    X, _ = dirty_breast_cancer()
+    shell().say(
         f"Breast cancer data: {len(X)} rows, {X.shape[1]} columns. {N_MALIGNANT} malignant rows "
-        "hide among the benign ones;\nno detector is told which. Labels only measure the result."
+        "hide among the benign ones.\nNo detector is told which; the labels only measure the "
+        "result."
     )
-    warnings.simplefilter("ignore", RoundsExhaustedWarning)
-    default = default_detector()
-    with speaker.progress():
-        lines, model = compare(type(default).__name__, default, X, y)
-        others, deep = compare("DeepSVDD", DeepSVDD(), X, y)
-    draw(deep, X, y, out / "trust.png")
-    speaker.say(_table([*lines, *others]))
-    speaker.say(f"Picture of IADC(DeepSVDD()): {out / 'trust.png'}")
-    title = "Breast tumours: which rows do not belong?"
-    write(out / "table-report.html", html(model, X, recipe=table_recipe(lines, X), title=title))
-    return out / "table-report.html"
+    with shell().progress():
+        found = clean_a_table(out)
+    shell().say(_table(found.lines))
+    shell().say(f"Picture of IADC(DeepSVDD()): {found.picture}")
+    return found.report
 
 
 def _find_what_is_broken(out: Path) -> Path:
-    """Let a localiser restore broken digits; return the report."""
-    from aberra.demo import broken_digits, digits_recipe, draw_localised, localise
-    from aberra.report import ImagesToReport, html
-    from aberra.report.writing import write
+    from aberra.demo import broken_digits, find_what_is_broken
 
-    speaker, digits = shell(), broken_digits()
-    speaker.say(
-        f"\nDigits data: ADDM learns {len(digits.whole)} handwritten zeros and restores "
-        f"{len(digits.broken)} others,\nout of each of which a piece was taken."
+    digits = broken_digits()
+    shell().say(
+        f"\nDigits data: ADDM learns from {len(digits.whole)} handwritten zeros, and restores "
+        f"{len(digits.broken)} others\nthat each lack a piece."
     )
-    names = [f"zero {k}" for k in range(len(digits.broken))]
-    data = ImagesToReport(names, lambda some: digits.broken[list(some)], "the broken digits")
-    with speaker.progress():
-        model, found = localise(digits)
-        page = html(
-            model,
-            data,
-            recipe=digits_recipe(model, digits),
-            title="Handwritten zeros: what is missing?",
-        )
-    draw_localised(model, digits, out / "localised.png")
-    speaker.say(f"Pixel AUROC of the maps: {found:.3f}. Picture: {out / 'localised.png'}")
-    write(out / "image-report.html", page)
-    return out / "image-report.html"
+    with shell().progress():
+        found = find_what_is_broken(out)
+    shell().say(f"Pixel AUROC of the maps: {found.auroc:.3f}. Picture: {found.picture}")
+    return found.report
 
 
 def _table(lines: Sequence[Line]) -> Table:

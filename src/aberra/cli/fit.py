@@ -3,31 +3,59 @@
 from __future__ import annotations
 
 import shlex
-import time
-from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from aberra.cli.shell import command, shell
-from aberra.cli.wishes import (
-    DetectorName,
+from aberra.cli.shell import choice, command, shell
+from aberra.methods import Method
+from aberra.words import whole_percent
+from aberra.workflow.choices import (
+    ALONE,
+    DETECTOR,
+    ROBUST,
     LookFor,
     Missing,
     Preset,
-    Robust,
-    Wishes,
-    checkpoint_folder,
+    detectors,
+    ensembles,
 )
-from aberra.progress import keeping_trainings
-from aberra.words import whole_percent
 
 if TYPE_CHECKING:
-    from aberra.recipe import Recipe
+    from aberra.workflow import Fitted
+
+FOR_TABLES, FOR_IMAGES = detectors("table"), detectors("images")
+
+
+def _lines(title: str, found: list[tuple[str, str]]) -> str:
+    """Return names with what they mean, as a block that help pages do not fold again."""
+    lines = [fill(f"{name}: {text}", 78, initial_indent="  ", subsequent_indent="      ")
+             for name, text in found]  # fmt: skip
+    return "\n".join(["\b", title, *lines])
+
+
+def _named(known: list[Method]) -> list[tuple[str, str]]:
+    return [(method.shell, method.sentence) for method in known]
+
+
+METHODS = "\n\n".join(
+    [
+        _lines("Detectors for tables (--detector):", _named(FOR_TABLES)),
+        _lines("Detectors for images and scans (--detector):", _named(FOR_IMAGES)),
+        _lines(
+            "Robust training (--robust):",
+            [
+                *((name, method.sentence) for name, method in ensembles().items()),
+                (ALONE, "The detector trains once, and every sample counts fully."),
+            ],
+        ),
+    ]
+)
 
 
 @command
@@ -35,122 +63,136 @@ def fit(
     data: Annotated[
         Path,
         typer.Argument(
-            help="CSV, TSV, Parquet, npy or npz file; folder of pictures; NIfTI file or folder; "
-            "folder of DICOM series."
+            metavar="DATA",
+            help="A CSV, TSV, Parquet, npy or npz file; a folder of pictures; a NIfTI file; a "
+            "folder of NIfTI files or DICOM series.",
         ),
     ],
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="The model file to write.")],
     detector: Annotated[
-        DetectorName | None,
-        typer.Option(help="Tables: multiview by default. Images and volumes: addm by default."),
+        str | None,
+        choice(
+            [method.shell for method in (*FOR_TABLES, *FOR_IMAGES)],
+            f"The method, by a name from the list below. Default: {DETECTOR['table']} for tables, "
+            f"{DETECTOR['images']} for images and scans.",
+            metavar="<name>",
+        ),
     ] = None,
     robust: Annotated[
-        Robust | None,
-        typer.Option(help="How to cope with dirty data: iadc by default for tables, else none."),
+        str | None,
+        choice(
+            [*ensembles(), ALONE],
+            "How to cope with training data that is partly anomalous; see below. "
+            f"Default: {ROBUST['table']} for tables, {ROBUST['images']} for images and scans.",
+        ),
     ] = None,
     id_column: Annotated[
-        str | None, typer.Option(help="Column that names the rows; found by itself if it can be.")
+        str | None,
+        typer.Option(
+            help="Tables: the column that names the rows. Default: a column in which every value "
+            "is different, if there is one."
+        ),
     ] = None,
     drop: Annotated[
-        list[str] | None, typer.Option(help="Column to leave out; may be given several times.")
+        list[str] | None,
+        typer.Option(help="Tables: a column to leave out. May be given several times."),
     ] = None,
     label_column: Annotated[
-        str | None, typer.Option(help="Column with labels, to evaluate; never used to train.")
+        str | None,
+        typer.Option(
+            help="Tables: a column of labels. They measure the result and are never used to train."
+        ),
     ] = None,
     missing: Annotated[
-        Missing, typer.Option(help="Gaps take the column's median, or are an error.")
-    ] = Missing.impute,
+        str | None,
+        choice(
+            get_args(Missing),
+            "Tables: fill gaps with the median of their column (impute, the default), or "
+            "refuse them (error).",
+        ),
+    ] = None,
     preset: Annotated[
-        Preset, typer.Option(help="Images and volumes: networks for 64, 128 or 256 pixels.")
-    ] = Preset.small,
+        str | None,
+        choice(
+            get_args(Preset),
+            "Images and scans: networks for 64 (small, the default), 128 (medium) or 256 "
+            "pixels a side (paper, the sizes of the publications).",
+        ),
+    ] = None,
     look_for: Annotated[
-        LookFor | None,
-        typer.Option(help="What counts in images. Volumes: darker by default; images: both."),
+        str | None,
+        choice(
+            get_args(LookFor),
+            "Images and scans: count only what is darker, or brighter, than the model would "
+            "have it, or both. Default: what is best for the detector.",
+        ),
     ] = None,
     pattern: Annotated[
-        str, typer.Option(help='Which names in a folder are scans, such as "*_t1w.nii.gz".')
-    ] = "*",
+        str | None,
+        typer.Option(
+            help='Scans: which names in the folder are scans, such as "*_t1w.nii.gz". Default: all.'
+        ),
+    ] = None,
     axes: Annotated[
         str | None,
         typer.Option(
-            help="Where the axes of the scans' arrays really point, such as SPR, if their headers "
-            "are wrong."
+            help="Scans: where the axes of the arrays really point, such as SPR, if the headers "
+            "of the files are wrong."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same bytes.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="The same data and seed give the same model file.")
+    ] = 0,
     time_budget: Annotated[
         float | None,
         typer.Option(
-            min=0.01, help="Minutes that training may take; reading and measuring come on top."
+            min=0.01,
+            help="Minutes that training may take. Reading the data and scoring it afterwards "
+            "come on top.",
         ),
     ] = None,
 ) -> None:
-    """Learn what is normal in DATA, and say what was chosen and which samples are least trusted.
+    """Learn what is normal in DATA.
 
-    Labels are never needed. Interrupting (Ctrl-C) IADC after its first round keeps the rounds
-    that are finished; an interrupted localiser goes on when the same command is given again.
+    DATA may contain anomalies, and no labels are needed. The summary says what was chosen and
+    why, and which training samples the model trusts least.
+
+    If you interrupt IADC with Ctrl-C after its first round, the model of the finished rounds
+    is saved. If the training of a network on images or scans is interrupted, the same command
+    continues it, unless the network is part of an ensemble (--robust). All other training
+    starts again from the beginning.
 
     Example: aberra fit patients.csv -o patients.aberra --id-column patient --drop comment
     """
-    from aberra.data.sources import kind_of_path
+    from aberra.workflow import fit as fit_path
 
-    wishes = Wishes(
-        data, output, detector, robust, id_column, tuple(drop or ()), label_column, missing,
-        preset, look_for, pattern, seed, time_budget, axes,
-    )  # fmt: skip
-    kind = kind_of_path(data)
-    wishes.check(kind)
-    _check_output(output, data)
-    with keeping_trainings():  # until the model is saved
-        with shell().progress():
-            model, recipe = _fitted(kind, wishes)
-        _save(model, recipe, output)
-    with suppress(OSError):  # not there, or holds another training
-        checkpoint_folder(output).rmdir()
     speaker = shell()
-    speaker.say(summary(recipe, output))
-    told = {name: value for name, value in asdict(recipe).items() if name != "quantiles"}
-    speaker.result({"model": str(output), **told})
+    with speaker.progress():
+        fitted = fit_path(
+            data,
+            output,
+            detector=detector,
+            robust=robust,
+            id_column=id_column,
+            label_column=label_column,
+            drop=drop or None,
+            missing=missing,  # type: ignore[arg-type]
+            preset=preset,  # type: ignore[arg-type]
+            look_for=look_for,  # type: ignore[arg-type]
+            pattern=pattern,
+            axes=axes,
+            seed=seed,
+            time_budget=time_budget,
+        )
+    speaker.say(summary(fitted))
+    told = {name: value for name, value in asdict(fitted.recipe).items() if name != "quantiles"}
+    speaker.result({"model": str(output), **told, "seconds": fitted.seconds})
 
 
-def _fitted(kind: str, wishes: Wishes) -> tuple[Any, Recipe]:
-    started = time.perf_counter()
-    if kind == "table":
-        from aberra.cli.fit_table import fit_table
-
-        model, recipe = fit_table(wishes)
-    else:
-        from aberra.cli.fit_images import fit_images, fit_volumes
-
-        model, recipe = (fit_images if kind == "images" else fit_volumes)(wishes)
-    return model, replace(recipe, seconds=time.perf_counter() - started)
-
-
-def _save(model: Any, recipe: Recipe, output: Path) -> None:
-    from aberra.model_file import save
-
-    save(model, output, recipe.notes())
-
-
-def _check_output(output: Path, data: Path) -> None:
-    from aberra.errors import DataError
-    from aberra.files import refuse_to_overwrite, starts_with
-    from aberra.model_file.container import MAGIC
-
-    refuse_to_overwrite(output, data)
-    if output.is_file() and output.stat().st_size and not starts_with(output, MAGIC):
-        raise DataError(f"{output} is there already and is no model. Give another name.")
-    if output.is_dir():
-        raise DataError(f"{output} is a folder. Give the name of a file, such as model.aberra.")
-    if not output.parent.is_dir():
-        raise DataError(f"There is no folder {output.parent}. Make it first.")
-    if checkpoint_folder(output).is_file():
-        raise DataError(f"{checkpoint_folder(output)} is in the way. Remove it.")
-
-
-def summary(recipe: Recipe, output: Path) -> RenderableType:
-    """Return one screen: what was chosen, what was measured, whom not to trust."""
+def summary(fitted: Fitted) -> RenderableType:
+    """Return one screen: what was chosen, what was measured, and what is trusted least."""
+    recipe = fitted.recipe
     chosen = Table(show_header=False, box=None, pad_edge=False)
     chosen.add_column(style="bold", no_wrap=True)
     chosen.add_column(overflow="fold", max_width=110)
@@ -159,9 +201,9 @@ def summary(recipe: Recipe, output: Path) -> RenderableType:
     if recipe.metrics:
         measured = ", ".join(f"{name.upper()} {v:.3f}" for name, v in recipe.metrics.items())
         chosen.add_row("measured", f"{measured} on the training rows, by the labels")
-    chosen.add_row("time", f"{recipe.seconds:.1f} s")
-    chosen.add_row("model", str(output))
-    return Group(chosen, "", _doubts(recipe), "", _next(recipe, output))
+    chosen.add_row("time", f"{fitted.seconds:.1f} s")
+    chosen.add_row("model", str(fitted.path))
+    return Group(chosen, "", _doubts(fitted), "", _next(fitted))
 
 
 def shortened(text: str, most: int = 200) -> str:
@@ -169,18 +211,19 @@ def shortened(text: str, most: int = 200) -> str:
     return text if len(text) <= most else f"{text[: most - 4].rsplit(' ', 1)[0]} ..."
 
 
-def _doubts(recipe: Recipe) -> Table:
-    table = Table(title=f"The {len(recipe.doubts)} least trusted training samples", box=None)
+def _doubts(fitted: Fitted) -> Table:
+    doubts = fitted.recipe.doubts
+    table = Table(title=f"The {len(doubts)} least trusted training samples", box=None)
     for name, justify in (("sample", "left"), ("trust", "right"), ("score", "right")):
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     table.add_column("because of", overflow="fold")
-    for doubt in recipe.doubts:
+    for doubt in doubts:
         why = ", ".join(f"{name} {whole_percent(share)}" for name, share in doubt.reasons)
         table.add_row(doubt.name, f"{doubt.trust:.2f}", f"{doubt.score:.4g}", why)
     return table
 
 
-def _next(recipe: Recipe, output: Path) -> str:
-    out = "scores.csv" if recipe.kind == "table" else "maps"
-    model = shlex.quote(str(output))
+def _next(fitted: Fitted) -> str:
+    out = "scores.csv" if fitted.recipe.kind == "table" else "maps"
+    model = shlex.quote(str(fitted.path))
     return f"Next:  aberra score {model} DATA -o {out}\n       aberra report {model} -o report.html"

@@ -12,46 +12,39 @@ from aberra.cli.shell import command, shell
 
 @command
 def report(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="File that aberra fit wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that aberra fit wrote.")],
     data: Annotated[
         Path | None,
-        typer.Argument(metavar="[DATA]", help="Table, images or scans to look for anomalies in."),
+        typer.Argument(
+            metavar="DATA", help="A table, images or scans in which to look for anomalies."
+        ),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write.")] = Path(
         "report.html"
     ),
-    title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
+    title: Annotated[str | None, typer.Option(help="The heading of the page.")] = None,
     pattern: Annotated[
         str | None,
-        typer.Option(help='Which names in a folder are scans, such as "*_t1w.nii.gz".'),
+        typer.Option(
+            help='Scans: which names in the folder are scans, such as "*_t1w.nii.gz". Default: '
+            "the pattern that the model was fitted with."
+        ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, max=1000, help="Anomalies to list.")] = 24,
+    top: Annotated[int, typer.Option(min=1, max=1000, help="How many anomalies to list.")] = 24,
 ) -> None:
-    """Write one HTML file: what was trained, what lost trust and why, what stands out in DATA.
+    """Write a report about a model.
 
-    The file needs no network and no other file. With the training data as DATA it says why
-    training samples lost trust.
+    It is one HTML file that says how the model was trained and what it finds in DATA. It works
+    without a network and needs no other file. If DATA is the training data, the report also
+    says why training samples lost trust. An interrupted report starts again from the
+    beginning.
 
     Example: aberra report model.aberra patients.csv -o report.html
     """
-    from aberra.cli.report_data import data_at
-    from aberra.extras import need
-    from aberra.files import refuse_to_overwrite
-
-    need("jinja2", "report", "A report")
-    from aberra.model_file import load, load_notes
-    from aberra.recipe import Recipe
-    from aberra.report import html
-    from aberra.report.writing import check_place, write
+    from aberra.workflow import report as write_report
 
     speaker = shell()
-    check_place(output)
-    refuse_to_overwrite(output, *[path for path in (model, data) if path is not None])
-    recipe = Recipe.of(load_notes(model))
-    fitted = load(model)
     with speaker.progress():
-        found = None if data is None else data_at(data, fitted, recipe, pattern)
-        page = html(fitted, found, recipe=recipe, title=title or f"Report on {model.name}", top=top)
-    size = write(output, page)
-    speaker.say(f"Report: {output} ({size / 1e6:.1f} MB, opens in any browser)")
-    speaker.result({"report": str(output), "bytes": size})
+        page = write_report(model, data, output, title=title, pattern=pattern, top=top)
+    speaker.say(f"Report: {page.path} ({page.n_bytes / 1e6:.1f} MB, opens in any browser)")
+    speaker.result({"report": str(page.path), "bytes": page.n_bytes})

@@ -1,4 +1,4 @@
-"""`aberra reproduce`: the papers' tables and figures, our numbers beside theirs."""
+"""`aberra reproduce`: tables and figures of the papers, our numbers beside theirs."""
 
 from __future__ import annotations
 
@@ -18,32 +18,42 @@ if TYPE_CHECKING:
 @command
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Tables or figures; `all` for every one.")
+        list[str] | None, typer.Argument(help="Names of tables or figures, or `all`.")
     ] = None,
     *,
     show_list: Annotated[
-        bool, typer.Option("--list", help="Show what there is, and how much of it is done.")
+        bool,
+        typer.Option("--list", help="List what there is, and how much of it has been computed."),
     ] = False,
     profile: Annotated[
-        str, typer.Option(help="How much of the protocol: smoke, small or paper.")
+        str, typer.Option(help="How much of the papers' protocol to follow: smoke, small or paper.")
     ] = "small",
-    seeds: Annotated[int | None, typer.Option(min=1, help="Seeds a cell.")] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the data sets; $ABERRA_DATA by default.")
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="How many seeds each number is averaged over.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
-    out: Annotated[Path, typer.Option(help="Folder for cells, tables, figures.")] = Path("results"),
+    data_dir: Annotated[
+        Path | None, typer.Option(help="The folder of the data sets. Default: $ABERRA_DATA.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="How many processes to use.")] = 1,
+    out: Annotated[Path, typer.Option(help="The folder for results.")] = Path("results"),
     resume: Annotated[
-        bool, typer.Option("--resume/--afresh", help="Use the cells that are there, or none.")
+        bool,
+        typer.Option(
+            "--resume/--afresh", help="Use results that are already there, or compute all again."
+        ),
     ] = True,
     compute: Annotated[
-        bool, typer.Option("--compute/--draw", help="Compute what is missing, or only draw.")
+        bool,
+        typer.Option(
+            "--compute/--draw", help="Compute what is missing, or only draw what is there."
+        ),
     ] = True,
 ) -> None:
-    """Compute a paper's table or figure and write it with our numbers beside the paper's.
+    """Compute a table or figure of the papers.
 
-    Cells are kept as they are finished: an interrupted run goes on where it stopped, and several
-    processes may share the work.
+    It is written with our numbers beside theirs. Each number is kept as soon as it is
+    computed, so an interrupted run continues where it stopped, and several processes can share
+    the work.
 
     Example: aberra reproduce odds-iadc --profile small --jobs 2
     """
@@ -90,7 +100,8 @@ def _compute(name: str, chosen: Profile, out: Path, data_dir: Path | None, jobs:
             shell().say(f"{name}: {job.title} ({how})")
     if elsewhere:
         shell().say(
-            f"{name}: another process works on {elsewhere} jobs. Run this again when it is done."
+            f"{name}: another process is working on {elsewhere} jobs. Run this command again when "
+            "it has finished."
         )
 
 
@@ -119,4 +130,4 @@ def _set_aside(out: Path) -> None:
     if cells.exists():
         new = out / f"cells-before-{time.strftime('%Y%m%d-%H%M%S')}"
         cells.rename(new)
-        shell().say(f"The cells that were there are in {new}.")
+        shell().say(f"The earlier results have been moved to {new}.")

@@ -1,4 +1,4 @@
-"""How every command speaks: to people, to scripts, and when something goes wrong."""
+"""How every command prints: for people, for scripts, and when something goes wrong."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from typing import Any, ParamSpec
 import typer
 from rich.console import Console, RenderableType
 
-from aberra.errors import AberraError, MissingExtraError
+from aberra.errors import AberraError, ArgumentError, MissingExtraError
 
 P = ParamSpec("P")
 
@@ -34,16 +34,16 @@ class Exit(IntEnum):
 
 @dataclass(frozen=True)
 class Shell:
-    """Where a command's words go: people read standard error, scripts standard output.
+    """What a command prints, and where.
 
     Parameters
     ----------
     json : bool, default=False
-        One JSON object on standard output instead of tables and sentences.
+        Whether to print one JSON object instead of tables and sentences.
     quiet : bool, default=False
-        No progress and no remarks.
+        Whether to print neither progress nor results.
     debug : bool, default=False
-        Tracebacks.
+        Whether to show tracebacks.
     """
 
     json: bool = False
@@ -107,6 +107,9 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
                 function(*args, **kwargs)
         except (typer.Exit, typer.Abort, typer.BadParameter, BrokenPipeError):
             raise
+        except ArgumentError as error:
+            option = f"--{error.argument.replace('_', '-')}"
+            raise typer.BadParameter(str(error), param_hint=option) from None
         except (Exception, KeyboardInterrupt) as error:
             told, code = _verdict(error)
             if code is Exit.BUG and speaker.debug:
@@ -116,6 +119,17 @@ def command(function: Callable[P, None]) -> Callable[P, None]:
     return run
 
 
+def choice(names: Iterable[str], help: str, metavar: str = "") -> Any:
+    """Return an option that takes one of a few words; the function called checks which."""
+    known = list(names)
+
+    def completed(incomplete: str) -> list[str]:
+        return [name for name in known if name.startswith(incomplete)]
+
+    shown = metavar or f"<{'|'.join(known)}>"
+    return typer.Option(metavar=shown, help=help, autocompletion=completed)
+
+
 def _verdict(error: BaseException) -> tuple[BaseException, Exit]:
     """Return what to tell people about an error, and the exit code."""
     if isinstance(error, MissingExtraError):
@@ -123,15 +137,17 @@ def _verdict(error: BaseException) -> tuple[BaseException, Exit]:
     if isinstance(error, AberraError):
         return error, Exit.DATA
     if isinstance(error, KeyboardInterrupt):
-        said = str(error) or "Interrupted. What was finished is kept."
+        said = str(error) or "Interrupted."
         return KeyboardInterrupt(said), Exit.INTERRUPTED
     if isinstance(error, OSError):  # a full disk, a folder that may not be written to
         what = error.strerror or str(error)
         where = "" if error.filename is None else f" ({error.filename})"
-        said = f"{what}{where}. Mend that and run the same command again."
+        said = f"{what}{where}. Fix this, then give the same command again."
         return AberraError(said), Exit.DATA
-    said = f"{type(error).__name__}: {error}. This is a bug; run again with --debug and report "
-    return AberraError(f"{said}what it prints."), Exit.BUG
+    said = (
+        f"{type(error).__name__}: {error}. This is a bug in Aberra. Please run aberra --debug with "
+    )
+    return AberraError(f"{said}the same words, and report what it prints."), Exit.BUG
 
 
 def _one_line(speaker: Shell) -> Callable[..., None]:

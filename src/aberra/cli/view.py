@@ -12,63 +12,57 @@ import typer
 
 from aberra.cli.shell import command, shell
 
+SHOWN_REMARKS = 5
+
 
 @command
 def view(
     target: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Folder of results or scans, table of scores, model or report."
+            metavar="DIR",
+            help="A folder of results or scans, a table of scores, a model, or a report.",
         ),
     ],
     scans: Annotated[
-        Path | None, typer.Option(help="Folder of the scans, if DIR holds only the results.")
+        Path | None,
+        typer.Option(help="The folder of the scans, if DIR holds only the results."),
     ] = None,
     pattern: Annotated[
-        str, typer.Option(help="What names of scans look like, where DIR has no scores.csv.")
+        str, typer.Option(help="Which names are scans, in a folder that has no scores.csv.")
     ] = "*",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 0,
-    browser: Annotated[bool, typer.Option(help="Open the page at once.")] = True,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port to use; 0 takes any free one.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser at once.")] = True,
 ) -> None:
-    """Look at results in the browser, and accept or reject them; nothing leaves this machine.
+    """Look at results in the browser.
 
-    Marks are kept in aberra-marks.json beside the data.
+    You can accept or reject each of them. Nothing leaves this machine; your marks are kept in
+    aberra-marks.json beside the data.
 
     Example: aberra view maps --scans patients
     """
-    from aberra.extras import need
-
-    for name in ("fastapi", "uvicorn"):
-        need(name, "view", "The viewer")
-    from aberra.viewer.app import BUNDLE, Shelf
-    from aberra.viewer.catalogue import catalogue
-    from aberra.viewer.serve import Door, serve
+    from aberra.workflow import open_viewer
 
     speaker = shell()
-    shelf = Shelf(catalogue(target, scans, pattern))
-    if shelf.found.items[0].kind in ("table", "model"):
-        speaker.say(f"Reading {shelf.found.items[0].title}")
-    shelf.load()
-    door = Door(port)
-    for remark in shelf.found.remarks[:5]:
+    if target.is_file():
+        speaker.say(f"Reading {target}")
+    viewer = open_viewer(target, scans=scans, pattern=pattern, port=port)
+    for remark in viewer.remarks[:SHOWN_REMARKS]:
         speaker.say(f"Note: {remark}")
-    if shelf.found.scans and not BUNDLE.is_file():
-        speaker.say(
-            "Note: NiiVue is not installed, so volumes are not drawn; lists and marks work. "
-            "Install npm, then run make install."
-        )
-    speaker.say(f"Open {door.address}\nCtrl-C ends.")
-    speaker.result({"url": door.address, "port": door.port, "pages": len(shelf.found.items)})
+    speaker.say(f"Open {viewer.address}\nPress Ctrl-C to stop.")
+    speaker.result({"url": viewer.address, "port": viewer.port, "pages": viewer.n_pages})
     sys.stdout.flush()
 
     def opened() -> None:
         if browser and _has_screen():
-            webbrowser.open(door.address)
+            webbrowser.open(viewer.address)
 
     try:
-        serve(shelf, door, opened)
+        viewer.serve(opened)
     except KeyboardInterrupt:  # the usual way to end it
-        speaker.say("Ended.")
+        speaker.say("Stopped.")
 
 
 def _has_screen() -> bool:

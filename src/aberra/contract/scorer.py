@@ -71,6 +71,11 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         """Whether the model shows where in an image the anomaly is."""
         return False
 
+    @property
+    def stops_early(self) -> bool:
+        """Whether a time limit ends training with what has been learnt by then."""
+        return False
+
     @abstractmethod
     def anomaly_score(self, X: ArrayLike) -> Scores:
         """Return one score per sample; the higher, the odder."""

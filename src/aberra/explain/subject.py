@@ -18,7 +18,7 @@ from aberra.explain.doubts import AS_IADC_WOULD, NOTED, REMEMBERED, Doubt, learn
 from aberra.explain.glossary import explained
 from aberra.explain.rounds import RoundsStory, story_of
 from aberra.explain.training import Fact
-from aberra.robust.iadc import Ensemble
+from aberra.robust.ensemble import Ensemble
 from aberra.robust.weighting import LOST_TRUST
 from aberra.words import count, percent
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from aberra import methods
 from aberra.contract.scorer import Scorer
-from aberra.robust.iadc import Ensemble, default_detector
+from aberra.robust.ensemble import Ensemble, default_detector
 from aberra.thresholds import WHERE
 from aberra.words import count, number
 

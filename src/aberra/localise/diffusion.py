@@ -153,6 +153,7 @@ class DiffusionLocaliser(Localiser):
     members_: Denoisers
     adversarial_weight = 0.0
     adversarial_stride = 1
+    stops_early = True
 
     _parameter_constraints: dict[str, list[Any]] = {
         **Localiser._localiser_constraints,

@@ -286,6 +286,7 @@ class SpatialAE(NetworkLocaliser):
     """
 
     members_: Rebuilders
+    stops_early = True
 
     _parameter_constraints: dict[str, list[Any]] = {
         **NetworkLocaliser._parameter_constraints,
@@ -404,6 +405,7 @@ class DenseVAE(NetworkLocaliser):
     """
 
     members_: Rebuilders
+    stops_early = True
 
     _parameter_constraints: dict[str, list[Any]] = {
         **NetworkLocaliser._parameter_constraints,

@@ -32,6 +32,4 @@ def _noted_facts(recipe: Recipe) -> list[Fact]:
         facts.append(Fact("Identifier", recipe.id_column, "names the rows; not trained on"))
     if recipe.label_column is not None:
         facts.append(Fact("Label", recipe.label_column, "measures the result; not trained on"))
-    if recipe.seconds:
-        facts.append(Fact("Time", f"{recipe.seconds:.1f} s"))
     return facts

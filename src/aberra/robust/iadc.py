@@ -154,6 +154,11 @@ class IADC(Ensemble):
             advance("rounds", len(history) / self.max_rounds, history.note())
         return self._finish(data, prior)
 
+    @property
+    def stops_early(self) -> bool:
+        """Whether training can end after any round."""
+        return True
+
     def training_scores(self) -> Scores:
         """Return the scores of the training rows in their order, as of the round that was kept."""
         return self.history_[self.history_.kept].scores

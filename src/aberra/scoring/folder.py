@@ -43,7 +43,9 @@ class ResultFolder:
     def begin(self) -> None:
         """Take over the lines of an earlier, interrupted run."""
         if self.folder.exists() and not self.folder.is_dir():
-            raise DataError(f"{self.folder} is a file. Give the name of a folder for the maps.")
+            raise DataError(
+                f"{self.folder} is a file, but maps need a folder. Choose another name."
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         held = self._held_run()
         if held.get("fingerprint") == self.fingerprint:

@@ -90,9 +90,11 @@ class Parts:
 def check_output(output: Path) -> None:
     """Raise an error if scores cannot be written there, before any work is done."""
     if not output.name.lower().endswith(OUTPUTS):
-        raise DataError(f"{output} must end in .parquet or .csv for the scores of a table.")
+        raise DataError(
+            f"The scores of a table go to a file that ends in .parquet or .csv, not to {output}."
+        )
     if not output.parent.is_dir():
-        raise DataError(f"There is no folder {output.parent}. Make it first.")
+        raise DataError(f"There is no folder {output.parent}. Create it first.")
     if output.is_dir():
         raise DataError(f"{output} is a folder. Give the name of a file.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from aberra.errors import DataError
 from aberra.explain.reasons import N_REASONS, leading_names
+from aberra.scoring import Reasons
 
-Reasons = Literal["none", "flagged", "all"]
 Scores = NDArray[np.float64]
 
 TEXT = pa.string()
@@ -57,8 +57,7 @@ class RowScorer:
     @property
     def kinds(self) -> dict[str, str]:
         """What each column holds: "number", "text", "time" or "duration"."""
-        reader = getattr(self.model, "reader_", None)
-        kinds = ["number"] * len(self.columns) if reader is None else reader.kinds
+        kinds = self.model.column_kinds() or ["number"] * len(self.columns)
         held = dict(zip(self.columns, kinds, strict=True))
         if self.id_column is not None:
             held.setdefault(self.id_column, "text")
@@ -97,7 +96,7 @@ class RowScorer:
     def _rows(self, frame: pd.DataFrame) -> Any:
         """Return the rows as the model saw them when it was fitted: with names or without."""
         rows = frame[self.columns]
-        return rows if hasattr(self.model, "feature_names_in_") else rows.to_numpy()
+        return rows.to_numpy() if self.model.column_names() is None else rows
 
     def _percentiles(self, scores: Scores) -> Scores:
         if self.reference is None:
@@ -138,8 +137,8 @@ def matched_columns(
     DataError
         If a column that the model was fitted on is not there.
     """
-    names = getattr(model, "feature_names_in_", None)
-    if names is None:
+    columns = model.column_names()
+    if columns is None:
         columns = [name for name in given if name != id_column]
         if len(columns) != model.n_features_in_:
             raise DataError(
@@ -147,7 +146,6 @@ def matched_columns(
                 f"file has {len(columns)}. Leave out what it was not fitted on."
             )
         return columns, []
-    columns = [str(name) for name in names]
     missing = [name for name in columns if name not in set(given)]
     if missing:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""

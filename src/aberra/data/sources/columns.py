@@ -44,7 +44,7 @@ def choose_columns(
     id_column : str, optional
         The column that names the rows; without it, the first that counts or names them.
     label_column : str, optional
-        Left out: labels evaluate, they never train.
+        Left out: labels measure the result, they never train.
     drop : sequence of str
         Columns to leave out.
     labels : sequence of str
@@ -63,10 +63,12 @@ def choose_columns(
     ColumnChoice(used=['age'], dropped={'who': 'text, every value different: names the rows',
     'unit': 'the same value everywhere'}, id_column='who')
     """
-    asked = dict.fromkeys(labels, "labels beside the rows: --label-column evaluates by them")
+    asked = dict.fromkeys(
+        labels, "labels beside the rows: --label-column measures the result by them"
+    )
     asked |= dict.fromkeys(drop, "left out as asked")
     if label_column is not None:
-        asked[label_column] = "label: evaluates, never trains"
+        asked[label_column] = "label: measures the result, never trains"
     if id_column is not None:
         asked[id_column] = "names the rows"
     _check_present(list(asked), table)

@@ -1,0 +1,127 @@
+"""A model from whatever a path holds: a table, images, or scans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from aberra.data.sources import kind_of_path
+from aberra.errors import ArgumentError
+from aberra.workflow.choices import CALLED, LookFor, Missing, Preset
+from aberra.workflow.from_images import fit_images
+from aberra.workflow.from_scans import fit_scans
+from aberra.workflow.from_table import fit_table
+from aberra.workflow.outcome import Fitted
+
+FITS = {"table": fit_table, "images": fit_images, "volumes": fit_scans}
+ONLY_FOR = {
+    "table": ("id_column", "label_column", "drop", "missing"),
+    "images": ("preset", "look_for"),
+    "volumes": ("preset", "look_for", "pattern", "axes"),
+}
+
+
+def fit(
+    path: str | Path,
+    output: str | Path | None = None,
+    *,
+    detector: Any = None,
+    robust: str | None = None,
+    id_column: str | None = None,
+    label_column: str | None = None,
+    drop: Sequence[str] | None = None,
+    missing: Missing | None = None,
+    preset: Preset | None = None,
+    look_for: LookFor | None = None,
+    pattern: str | None = None,
+    axes: str | None = None,
+    seed: int = 0,
+    time_budget: float | None = None,
+) -> Fitted:
+    """Learn what is normal in a file or folder: what `aberra fit` does.
+
+    Whether the path holds a table, images or scans decides which function does the work:
+    `fit_table`, `fit_images` or `fit_scans`. Their texts say more about each argument. An argument
+    that is None takes its default there.
+
+    Parameters
+    ----------
+    path : path
+        A CSV, TSV, Parquet, npy or npz file; a folder of pictures; a NIfTI file; a folder of NIfTI
+        files or DICOM series.
+    output : path, optional
+        The model file to write. By default nothing is written.
+    detector : str or estimator, optional
+        Name of a method, or an unfitted detector. By default "multiview" for tables and "addm" for
+        images and scans.
+    robust : {"iadc", "adc", "none"}, optional
+        How to cope with training data that is partly anomalous. By default "iadc" for tables and
+        "none" for images and scans.
+    id_column, label_column : str, optional
+        Tables: the column that names the rows, and the one with labels to measure the result by.
+    drop : sequence of str, optional
+        Tables: columns to leave out. None are by default.
+    missing : {"impute", "error"}, optional
+        Tables: what to do with gaps. By default they are filled ("impute").
+    preset : {"small", "medium", "paper"}, optional
+        Images and scans: the size of the networks. By default "small".
+    look_for : {"darker", "brighter", "both"}, optional
+        Images and scans: what counts as odd. By default what is best for the localiser.
+    pattern : str, optional
+        Scans: which names in a folder are scans. By default all ("*").
+    axes : str, optional
+        Scans: where the axes of the arrays really point. By default the headers are believed.
+    seed : int, default=0
+        The same seed and data give the same model.
+    time_budget : float, optional
+        Minutes that training may take. No limit by default.
+
+    Returns
+    -------
+    fitted : Fitted
+        The model, its recipe, how long it took, and the path of the model file.
+
+    Raises
+    ------
+    DataError
+        If the path holds nothing that can be used, or the model could not be written.
+    ArgumentError
+        If an argument makes no sense for such data.
+
+    See Also
+    --------
+    score : Score other files with the model.
+    report : Write a page about the model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_wine
+    >>> from aberra.workflow import fit
+    >>> table = load_wine(as_frame=True).data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "wine.csv"
+    ...     table.to_csv(file, index=False)
+    ...     fitted = fit(file, Path(folder) / "wine.aberra", drop=["proline"])
+    ...     size = fitted.path.stat().st_size
+    >>> fitted.recipe.kind, len(fitted.recipe.columns), size > 0
+    ('table', 12, True)
+    """
+    kind = kind_of_path(path)
+    given = {
+        "robust": robust, "id_column": id_column, "label_column": label_column, "drop": drop,
+        "missing": missing, "preset": preset, "look_for": look_for, "pattern": pattern,
+        "axes": axes,
+    }  # fmt: skip
+    own = {name: value for name, value in given.items() if value is not None}
+    for name in set(own) - {"robust", *ONLY_FOR[kind]}:
+        raise ArgumentError(name, f"{name} is {_for_what(name)}, but {path} holds {CALLED[kind]}.")
+    chosen: Any = FITS[kind]
+    return chosen(path, output, detector=detector, seed=seed, time_budget=time_budget, **own)
+
+
+def _for_what(name: str) -> str:
+    kinds = [kind for kind, names in ONLY_FOR.items() if name in names]
+    return f"for {' and '.join({'table': 'tables', 'volumes': 'scans'}.get(k, k) for k in kinds)}"

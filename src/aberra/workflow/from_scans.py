@@ -1,0 +1,276 @@
+"""A localiser from scans: slices train it, and whole scans that were held out place its height."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aberra.data.mri.brain import brain_mask
+from aberra.data.mri.files import find_volumes, read_volume
+from aberra.data.mri.prepare import Preparation
+from aberra.errors import DataError
+from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
+from aberra.progress import advance
+from aberra.recipe import Choices, Recipe
+from aberra.rng import stream
+from aberra.words import count
+from aberra.workflow.choices import LookFor, Preset, check_choices
+from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
+from aberra.workflow.outcome import Fitted, carried_out
+from aberra.workflow.plan import Plan, pixels_for, plan_for
+
+HELD_OUT = 0.1  # of the scans, for the height of the map
+MOST_HELD = 16  # scans that place a height well enough
+MOST_BYTES = 1 << 30  # of training slices in memory
+
+
+def fit_scans(
+    path: str | Path,
+    output: str | Path | None = None,
+    *,
+    detector: Any = None,
+    robust: str = "none",
+    preset: Preset | None = None,
+    look_for: LookFor | None = None,
+    pattern: str = "*",
+    axes: str | None = None,
+    seed: int = 0,
+    time_budget: float | None = None,
+) -> Fitted:
+    """Learn what healthy brains look like, so that the model can show where others differ.
+
+    Scans are cut into slices, which train the localiser. A tenth of the scans (at most 16) does
+    not train: they decide above which height of the map a voxel is flagged. Memory holds one scan
+    and the slices; where there are more slices than fit into 1 GB, evenly spread ones train.
+
+    Parameters
+    ----------
+    path : path
+        A NIfTI file, or a folder with NIfTI files or DICOM series at any depth.
+    output : path, optional
+        The model file to write. Training that is interrupted is kept beside it, and the same call
+        continues it. By default nothing is written.
+    detector : str or estimator, optional
+        Name of a method for images, such as "ddpm" or "DDPM", or an unfitted localiser with
+        settings of your own. By default "addm".
+    robust : {"iadc", "adc", "none"}, default="none"
+        How to cope with slices that are not healthy: an ensemble that learns in rounds how far to
+        trust each slice, an ensemble that trusts all of them, or the localiser alone, which trains
+        once.
+    preset : {"small", "medium", "paper"}, optional
+        Networks for slices of 64, 128 or 256 pixels a side. By default what the localiser has,
+        which is "small".
+    look_for : {"darker", "brighter", "both"}, optional
+        What counts as odd: tissue that is darker than the model would have it, brighter tissue, or
+        both. By default what is best for the localiser.
+    pattern : str, default="*"
+        Which names in a folder are scans, such as "*_t1w.nii.gz".
+    axes : str, optional
+        Where the axes of the arrays really point, such as "SPR", for scans whose headers are
+        wrong. By default the headers are believed.
+    seed : int, default=0
+        The same seed and scans give the same model.
+    time_budget : float, optional
+        Minutes that training may take; it then stops with what has been learnt. No limit by
+        default.
+
+    Returns
+    -------
+    fitted : Fitted
+        The model, its recipe, how long it took, and the path of the model file.
+
+    Raises
+    ------
+    DataError
+        If no scan can be used, or the model could not be written to `output`. Single scans that
+        cannot be used are left out and named in the recipe.
+    ArgumentError
+        If an argument makes no sense.
+
+    See Also
+    --------
+    fit_images : The same for pictures.
+    score : Write maps and segmentations of other scans with the model.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from aberra.data.mri.nifti import write_nifti
+    >>> from aberra.data.mri.phantom import head_phantom
+    >>> from aberra.workflow import fit_scans
+    >>> scan, _ = head_phantom()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = write_nifti(Path(folder) / "healthy.nii.gz", scan.array, scan)
+    ...     fitted = fit_scans(folder, detector="intensity")
+    >>> fitted.recipe.kind, fitted.model.image_shape_
+    ('volumes', (1, 64, 64))
+    """
+    source, target = Path(path), None if output is None else Path(output)
+    check_choices(preset=(preset, Preset), look_for=(look_for, LookFor))
+    plan = plan_for("volumes", detector, robust, seed, time_budget)
+
+    def learn() -> tuple[Any, Recipe]:
+        scans = Scans.at(source, pattern, axes, seed)
+        model = prepared(plan, preset, look_for, target)
+        if "holdout" in plan.detector.get_params(deep=False):
+            plan.detector.set_params(holdout=0.0)  # whole scans are held out instead
+        preparation = Preparation(size=pixels_for(plan.detector, preset))
+        slices = _train(model, scans, preparation, plan, None if target is None else target.parent)
+        height = _height(model, plan, scans, preparation)
+        model.map_threshold_ = height
+        return model, _recipe(scans, slices, plan, preparation, height)
+
+    return carried_out(learn, source, target)
+
+
+@dataclass(frozen=True)
+class Scans:
+    """The scans of a path: those that train, those that are held out, and unusable ones."""
+
+    source: Path
+    pattern: str
+    axes: str | None
+    train: list[Path]
+    held: list[Path]
+    errors: dict[Path, str]
+
+    @classmethod
+    def at(cls, source: Path, pattern: str, axes: str | None, seed: int) -> Scans:
+        """Find the scans of a path and hold some out."""
+        scans = find_volumes(source, pattern) if source.is_dir() else [source]
+        return cls(source, pattern, axes, *held_out(scans, seed, axes))
+
+    @property
+    def n_scans(self) -> int:
+        """How many there are."""
+        return len(self.train) + len(self.held) + len(self.errors)
+
+    @property
+    def for_height(self) -> list[Path]:
+        """The scans that place the height of the map: training scans where none is held out."""
+        return self.held or self.train[:MOST_HELD]
+
+
+def held_out(
+    scans: Sequence[Path], seed: int, axes: str | None
+) -> tuple[list[Path], list[Path], dict[Path, str]]:
+    """Return the scans to train on, those that only place the height, and unusable ones.
+
+    The height is placed after the training, so its scans are tried before: one that cannot be
+    used gives its place to another.
+    """
+    n = min(round(HELD_OUT * len(scans)), MOST_HELD)
+    held: set[Path] = set()
+    errors: dict[Path, str] = {}
+    for k in stream(seed, 3).permutation(len(scans)):
+        if len(held) == n:
+            break
+        try:
+            brain_mask(read_volume(scans[k], axes))
+            held.add(scans[k])
+        except DataError as error:
+            errors[scans[k]] = str(error)
+    train = [path for path in scans if path not in held and path not in errors]
+    return train, [path for path in scans if path in held], errors
+
+
+@dataclass(frozen=True)
+class TrainedSlices:
+    """What came out of training on slices, the slices themselves left out."""
+
+    learnt: Learnt
+    names: list[str]
+    n_slices: int  # of which as many trained as have names
+    errors: dict[Path, str]  # scans that could not be cut into slices
+
+
+def _train(
+    model: Any, scans: Scans, preparation: Preparation, plan: Plan, folder: Path | None
+) -> TrainedSlices:
+    """Cut scans into slices, kept in a file in that folder while they train, and train."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".aberra-slices-") as place:
+        slices = collect_slices(
+            scans.train, Path(place) / "slices.npy", preparation, axes=scans.axes, on_error="skip"
+        )
+        some = thinned(slices.images)
+        learnt = learnt_from(model, slices.images[some], plan, scans.source)
+        names = [_slice_name(slices, int(k), scans.source) for k in some]
+        trained = TrainedSlices(learnt, names, len(slices.images), slices.errors)
+        del slices  # lets go of the file
+    return trained
+
+
+def thinned(images: NDArray[Any]) -> NDArray[np.int64]:
+    """Return positions of images, evenly spread, that fit into memory."""
+    most = max(1, MOST_BYTES // (images[0].size * 4))
+    n = min(len(images), most)
+    return np.unique(np.linspace(0, len(images) - 1, n).round().astype(np.int64))
+
+
+def _slice_name(slices: CollectedSlices, k: int, root: Path) -> str:
+    source = slices.sources[k]
+    name = source.relative_to(root).as_posix() if root.is_dir() else source.name
+    return f"{name}, {slices.below_top[k]:g} mm below the top"
+
+
+def _height(model: Any, plan: Plan, scans: Scans, preparation: Preparation) -> float:
+    """Place the height of the map on the brains of scans, exactly as scoring will see them."""
+    seen = []
+    for k, path in enumerate(scans.for_height):
+        try:
+            scan = read_volume(path, scans.axes)
+            brain = brain_mask(scan)
+            scored = score_volume(model, scan, preparation, brain, threshold=np.inf)
+        except DataError:  # a training scan, named when the slices were collected
+            continue
+        seen.append(scored.anomaly_map[scored.scored & brain])
+        advance("threshold", (k + 1) / len(scans.for_height), path.name)
+    if not seen:
+        raise DataError("None of the scans could be used to place the threshold of the map.")
+    return float(np.quantile(np.concatenate(seen), 1 - plan.detector.false_alarm_rate))
+
+
+def _recipe(
+    scans: Scans, slices: TrainedSlices, plan: Plan, preparation: Preparation, height: float
+) -> Recipe:
+    return Recipe(
+        "volumes",
+        str(scans.source),
+        len(slices.names),
+        preparation=asdict(preparation),
+        choices=[
+            *_about_data(scans, slices, preparation),
+            *slices.learnt.choices,
+            ("map", about_map(plan.detector)),
+            ("threshold", _about_height(height, scans, plan)),
+        ],
+        doubts=slices.learnt.doubts(slices.names),
+        map_threshold=height,
+        pattern=scans.pattern,
+        axes=scans.axes,
+    )
+
+
+def _about_data(scans: Scans, slices: TrainedSlices, preparation: Preparation) -> Choices:
+    n_train, used, n = len(scans.train) - len(slices.errors), len(slices.names), slices.n_slices
+    thinning = "all used" if used == n else f"{used:,} used to fit into memory"
+    size = f"{preparation.size} pixels of {preparation.pixel:.2g} mm, every {preparation.step:g} mm"
+    errors = {**scans.errors, **slices.errors}
+    return [
+        ("data", f"{n_train} of {count(scans.n_scans, 'scan')} train, {n:,} slices"),
+        *[("left out", f"{path.name}: {why}") for path, why in errors.items()],
+        ("slices", f"{size}, {thinning}"),
+    ]
+
+
+def _about_height(height: float, scans: Scans, plan: Plan) -> str:
+    n = len(scans.held)
+    placed = f"{count(n, 'scan')} held out" if n else "training scans: too few to hold any out"
+    return f"{height:.4g}, {about_alarms(plan.detector, 'brain')}, on {placed}"

@@ -1,0 +1,69 @@
+"""A model to work with: from a file, from `fit`, or as it is, with what its recipe says."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from aberra import model_file
+from aberra.errors import DataError
+from aberra.recipe import Recipe, Source
+from aberra.workflow.choices import CALLED
+from aberra.workflow.outcome import Fitted, save_with_recipe
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A fitted model, and its recipe if it has one."""
+
+    model: Any
+    recipe: Recipe | None
+    path: Path | None
+
+    @property
+    def name(self) -> str:
+        """What to call it: the name of its file, or of its class."""
+        return type(self.model).__name__ if self.path is None else self.path.name
+
+    @property
+    def kind(self) -> Source:
+        """What it was fitted on; without a recipe, slices of scans cannot be told from images."""
+        if self.recipe is not None:
+            return self.recipe.kind
+        return "table" if self.model.image_shape_ is None else "images"
+
+    @property
+    def quantiles(self) -> list[float]:
+        """Training scores that the recipe keeps."""
+        return [] if self.recipe is None else self.recipe.quantiles
+
+    def check(self, kind: Source, data: Path) -> None:
+        """Raise an error unless data of this kind are what the model was fitted on."""
+        if kind != self.kind:
+            raise DataError(
+                f"{self.name} was fitted on {CALLED[self.kind]}, but {data} holds {CALLED[kind]}. "
+                "Give data of the same kind."
+            )
+
+    def digest(self) -> str:
+        """Return what tells the model from others: a digest of its file."""
+        if self.path is not None:
+            return sha256(self.path.read_bytes()).hexdigest()
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "model.aberra"
+            save_with_recipe(self.model, self.recipe, file)
+            return sha256(file.read_bytes()).hexdigest()
+
+
+def opened(model: Any) -> Opened:
+    """Return a model that was given as a path, as a `Fitted`, or as an estimator."""
+    if isinstance(model, Fitted):
+        return Opened(model.model, model.recipe, model.path)
+    if not isinstance(model, str | Path):
+        return Opened(model, None, None)
+    path = Path(model)
+    fitted = model_file.load(path)
+    return Opened(fitted, Recipe.of(model_file.load_notes(path)), path)
