@@ -10,17 +10,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from aberra.methods import methods
+from aberra.methods import methods as _registered
 
 __version__ = "0.1.0"
 
 FUNCTIONS = {"load": "aberra.model_file", "save": "aberra.model_file"}
 
-__all__ = sorted([method.name for method in methods()] + list(FUNCTIONS))
+__all__ = sorted([method.name for method in _registered()] + list(FUNCTIONS))
 
 
 def __getattr__(name: str) -> Any:
-    homes = {method.name: method.module for method in methods()} | FUNCTIONS
+    homes = {method.name: method.module for method in _registered()} | FUNCTIONS
     if name not in homes:
         raise AttributeError(f"module 'aberra' has no attribute {name!r}")
     return getattr(import_module(homes[name]), name)
