@@ -1,7 +1,8 @@
 """Where work runs: in this process, or spread over any joblib backend.
 
-Members are independent, and a member's arithmetic does not depend on which others share its
-stack, so the result is the same bytes however they are spread (test_ensembles.py proves it).
+Members are independent, and the arithmetic of a member does not depend on which others are
+trained in the same call. So the result is the same bytes however they are spread
+(test_ensembles.py proves it).
 """
 
 from __future__ import annotations
@@ -21,7 +22,23 @@ Result = TypeVar("Result")
 def run_members(
     work: Callable[[slice], Result], n_members: int, engine: str | None
 ) -> list[Result]:
-    """Call `work` on slices of the members: all at once without an engine, else one per worker."""
+    """Call `work` on slices of the members.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a slice of the members.
+    n_members : int
+        How many members there are.
+    engine : str or None
+        Name of a joblib backend. Each of its workers gets one slice; None calls `work` once, here,
+        for all members.
+
+    Returns
+    -------
+    results : list
+        What `work` returned, in the order of the members.
+    """
     if engine is None:
         with single_thread():
             return [work(slice(0, n_members))]

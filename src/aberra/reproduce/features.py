@@ -26,7 +26,7 @@ from aberra.rng import stream
 
 FEATURES = "features"
 FEATURE_SETS = ("satellite", "cardio", "thyroid", "satimage-2")  # those of the paper's figures
-N_SHOWN = 800
+N_CODES = 800
 SHARES = (0.25, 0.5, 0.75)
 
 
@@ -42,7 +42,7 @@ def feature_jobs(profile: Profile) -> list[Job]:
         "members": size.members,
         "rounds": size.rounds,
         **ensemble_settings(),
-        "shown": N_SHOWN,
+        "shown": N_CODES,
         "seed": 0,
     }
     return [

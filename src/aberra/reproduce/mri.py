@@ -32,8 +32,6 @@ from aberra.reproduce.store import Record, Setting, Store, key_of
 from aberra.reproduce.work import Job
 
 RATES = (0.0025, 0.005, 0.01, 0.02, 0.04)  # of the head's pixels in healthy slices
-
-
 # What is tried on pasted lesions. Starts are shares of T; calls are network calls on the way back.
 STARTS = (0.1, 0.15, 0.2, 0.25, 0.35)
 CALLS = ((1, 1), (5, 1), (1, 4))  # calls of a walk, draws that are averaged
@@ -47,7 +45,7 @@ def mri_jobs(profile: Profile) -> list[Job]:
 
 
 def compute_mri(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
-    """Train what is not trained, choose on pasted lesions, judge on tumours, keep a record each."""
+    """Train the models, choose settings on pasted lesions, judge on tumours, keep the records."""
     parts = scene(settings[0]["size"], settings[0]["slices"], data_dir)
     models = [trained(setting, store, parts) for setting in settings]
     tried = [list(tuning(model, parts.tune)) for model, _ in models]
@@ -59,7 +57,7 @@ def compute_mri(settings: Sequence[Setting], store: Store, data_dir: Path | None
 
 
 class Scene(NamedTuple):
-    """Whom a model trains on, is tuned on, takes its threshold from, and is judged by."""
+    """The slices for training, for tuning, for the threshold, and for the judgement."""
 
     train: Slices
     tune: Slices
@@ -85,7 +83,10 @@ def scene(size: int, n: int, data_dir: Path | None) -> Scene:
 
 
 def trained(setting: Setting, store: Store, scene: Scene) -> tuple[Any, float]:
-    """Return the model of a setting and its minutes of training; a killed one goes on."""
+    """Return the model of a setting and how many minutes it trained.
+
+    A model that is in the folder is loaded, and a training that was killed goes on.
+    """
     folder = store.folder / "models"
     path = folder / f"{key_of(setting)}.aberra"
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +103,7 @@ def trained(setting: Setting, store: Store, scene: Scene) -> tuple[Any, float]:
 
 
 def ways(model: Any) -> Iterator[dict[str, Any]]:
-    """Yield the ways in which a model can restore; rivals of the diffusion models have one."""
+    """Yield the ways in which a model can restore; only diffusion models have several."""
     if type(model).__name__ in DIFFUSION:
         for start, (calls, draws) in product(STARTS, CALLS):
             yield {"start": start, "sampling_steps": calls, "n_draws": draws}
@@ -142,7 +143,7 @@ def best_settings(tried: Sequence[Sequence[dict[str, Any]]]) -> dict[str, Any]:
 
 
 def own_names(model: Any, chosen: dict[str, Any]) -> dict[str, Any]:
-    """Return settings under a model's own keywords: the intensity floor says sides, not errors."""
+    """Return settings by the names of the model's parameters; `IntensityThreshold` has others."""
     if "side" not in model.get_params():
         return chosen
     side = {"darker": "dark", "brighter": "bright"}.get(chosen["error"], "both")

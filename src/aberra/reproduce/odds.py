@@ -1,4 +1,4 @@
-"""Cells of the ODDS tables: Single, ADC and IADC on contaminated tables, labels unseen.
+"""Cells of the ODDS tables: Single, ADC and IADC on contaminated tables.
 
 Transductive, as in the paper: all rows train, all rows are scored, labels only evaluate.
 """
@@ -187,7 +187,7 @@ def trust_of(weights: NDArray[np.float64], y: NDArray[np.int8]) -> dict[str, lis
 
 
 def histogram_of(scores: NDArray[np.float64], y: NDArray[np.int8]) -> dict[str, Any]:
-    """Return counts of both kinds of rows on one axis, which ends where 99 % of all scores do."""
+    """Return histograms of normal and anomalous rows on one axis, cut at the 99 % quantile."""
     edges = np.linspace(float(scores.min()), float(np.quantile(scores, 0.99)), BINS + 1)
     held: dict[str, Any] = {"edges": [float(f"{e:.6g}") for e in edges]}
     for name, rows in (("normal", y == 0), ("anomalous", y == 1)):

@@ -1,4 +1,4 @@
-"""One HTML page with every table and figure that is there; no network, no library."""
+"""One HTML page with all tables and figures so far; it needs no network and no library."""
 
 from __future__ import annotations
 

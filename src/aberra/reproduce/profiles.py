@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, TypeVar
 
-Size = TypeVar("Size")
+TableSize = TypeVar("TableSize")
 SEEDS = ("seeds", "few_seeds")
 
 
@@ -31,7 +31,7 @@ class Profile:
     note: str
     parts: Mapping[str, Mapping[str, Any]]
 
-    def size(self, part: str, kind: type[Size]) -> Size:
+    def size(self, part: str, kind: type[TableSize]) -> TableSize:
         """Return the numbers of one kind of table as the class that explains them."""
         return kind(**self.parts[part])
 

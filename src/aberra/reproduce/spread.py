@@ -28,7 +28,7 @@ from aberra.reproduce.tables import Row, row, targets
 from aberra.reproduce.work import finished, grouped
 
 SPREAD = "spread"
-KINDS = ("Single", "ADC", "IADC")
+VARIANTS = ("Single", "ADC", "IADC")
 TINY = 1e-12  # a spread of nothing is as wide as another
 
 
@@ -58,7 +58,7 @@ def spreads(store: Store, profile: Profile, resample: bool = True) -> dict[tuple
 
 def _spread_of(scores: Sequence[Any]) -> dict[str, dict[str, Any]]:
     made = {}
-    for name in KINDS:
+    for name in VARIANTS:
         stacked = np.stack([s[name] for s in scores])
         each = anomaly_std(stacked)
         low = np.quantile(each, (0.05, 0.25, 0.5, 0.75, 0.95))
@@ -147,7 +147,7 @@ def spread_boxplots(store: Store, profile: Profile) -> Any:
 
     def panel(ax: Any, records: list[Record]) -> None:
         boxes = []
-        for kind in KINDS:
+        for kind in VARIANTS:
             low, first, middle, third, high = records[0]["spread"][kind]["quantiles"]
             mean = records[0]["spread"][kind]["mean"]
             box = {"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high}

@@ -4,7 +4,7 @@
 
     FOLDER/cells/FAMILY.jsonl        numbers, one line for each setting and seed
     FOLDER/arrays/FAMILY/KEY.npz     scores of every row, where something later needs them
-    FOLDER/claims/NAME               held while a process works on it
+    FOLDER/claims/NAME               locked while a process works on a job
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Record = dict[str, Any]
 
 
 def key_of(setting: Setting) -> str:
-    """Return the digest of a whole setting, by which its result is found again."""
+    """Return the digest of a whole setting; its result is stored under this key."""
     return hashlib.sha256(json.dumps(setting, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -31,7 +31,7 @@ CSV_COLUMNS = (
 
 @dataclass(frozen=True)
 class Target:
-    """One cell of a paper's table; None where it printed nothing."""
+    """One cell of a paper's table; mean and deviation are None where the paper has no figure."""
 
     detector: str
     variant: str
@@ -42,7 +42,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """One cell of ours, with the paper's beside it.
+    """One cell of our table, with the paper's figure beside it.
 
     `seconds` and `member_epochs` are sums over what the cell is the mean of.
     """
@@ -110,7 +110,7 @@ def row(
     member_epochs: int = 0,
     less_is_better: bool = False,
 ) -> Row:
-    """Return the row of a cell from its values, one a seed."""
+    """Return the row of a cell from its values, one per seed."""
     return Row(
         table,
         target.detector,

@@ -136,7 +136,7 @@ def shared_setting(size: ImageSize, images: str) -> dict[str, Any]:
 
 
 def compute_images(settings: Sequence[Setting], store: Store, data_dir: Path | None) -> None:
-    """Run cells one by one: each has training images of its own."""
+    """Compute cells one by one, because each has training images of its own."""
     for setting in settings:
         scene = scenario(setting, data_dir)
         (trial,) = run_seeds(
@@ -181,7 +181,7 @@ def aurocs(trial: Trial, scene: Scenario) -> dict[str, dict[str, float | None]]:
 
 
 def scenario(setting: Setting, data_dir: Path | None) -> Scenario:
-    """Return the images of one setting; the share of dirt counts the whole training set."""
+    """Return the images of one setting; the contamination is a share of all training images."""
     x, labels, x_test, labels_test = _image_set(setting["images"], data_dir)
     rng = stream(setting["seed"], setting["class"])
     mine = rng.permutation(np.flatnonzero(labels == setting["class"]))
@@ -210,7 +210,7 @@ def _test_rows(
 
 
 def _floats(images: NDArray[np.uint8], pixels: int) -> NDArray[np.float32]:
-    """Bring pixels to [0, 1] without looking at labels, unlike the normalisation by class."""
+    """Bring pixels to [0, 1] and reduce the images; no label is looked at."""
     x = images.astype(np.float32) / np.float32(255)
     k = x.shape[2] // pixels
     if k == 1:

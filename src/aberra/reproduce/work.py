@@ -1,4 +1,4 @@
-"""Work that can be shared out: jobs of several cells, done once, whoever does them."""
+"""Jobs of several cells, which several processes can share; each job is done only once."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _done(
 
 
 def finished(store: Store, jobs: Iterable[Job]) -> list[Record]:
-    """Return the records of these jobs' cells, as far as they are there."""
+    """Return the records of all cells of these jobs that are finished."""
     found: list[Record] = []
     held: dict[str, dict[str, Record]] = {}
     for job in jobs:
@@ -109,7 +109,7 @@ def finished(store: Store, jobs: Iterable[Job]) -> list[Record]:
 
 
 def grouped(records: Iterable[Record], key: Callable[[Setting], Any]) -> dict[Any, list[Record]]:
-    """Return the records by something that their settings say."""
+    """Return the records in groups; `key` says which group a setting belongs to."""
     groups: dict[Any, list[Record]] = defaultdict(list)
     for record in records:
         groups[key(record["setting"])].append(record)

@@ -13,9 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from aberra.contract.maps import CALIBRATION_IMAGES, masked, upper_quantile
 from aberra.contract.members import Data, Scores, tiles
 from aberra.contract.rows import RowScorer
+from aberra.contract.scorer import Scorer
 from aberra.declare import estimator, learnt, parameter
-from aberra.detectors.base import Detector
-from aberra.detectors.foreign import ImageTrainer, as_trainer
+from aberra.detectors.foreign import as_trainer
 from aberra.detectors.multiview import MultiView
 from aberra.rng import single_thread
 from aberra.robust.committee import Committee
@@ -69,8 +69,7 @@ class Ensemble(RowScorer):
     @property
     def localises(self) -> bool:
         """Whether the members are localisers, so that the ensemble draws maps."""
-        detector = self.detector
-        return isinstance(detector, ImageTrainer) and not isinstance(detector, Detector)
+        return isinstance(self.detector, Scorer) and self.detector.localises
 
     def maps_and_scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], Scores]:
         """Return `anomaly_map` and `anomaly_score` for the price of one; for localisers.

@@ -13,7 +13,7 @@ from aberra.contract.members import Scores
 from aberra.declare import Shape
 from aberra.robust.weighting import crossings, importance_weights
 
-RESTLESS = 0.25  # of the crossings by chance
+RESTLESS = 0.25  # a ranking with more than this share of the crossings by chance is not at rest
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,8 +146,9 @@ class History(Sequence[Round]):
 def settled(h: Sequence[int], patience: int, by_chance: float) -> bool:
     """Say whether the crossings have stopped falling: no new minimum for `patience` rounds.
 
-    A minimum counts only below a quarter of the crossings that two unrelated rankings would have,
-    `by_chance`. Otherwise nothing has come to rest yet, however little the count changes.
+    The minimum counts only if it is at most a quarter of the crossings that two unrelated rankings
+    would have, `by_chance`. Above that the ranking is still moving, however little the count
+    changes from round to round. Without any crossing the ranking has settled at once.
     """
     if not h:
         return False
@@ -158,8 +159,8 @@ def settled(h: Sequence[int], patience: int, by_chance: float) -> bool:
 def kept_round(h: Sequence[int], by_chance: float) -> int:
     """Return the index of the round to keep: the one with the fewest crossings, h_1 aside.
 
-    Where no round was calm, that count means nothing, and the last round is kept: it has learnt
-    most about which rows to trust.
+    Where no round was calm, the number of crossings says nothing about which round is best, and
+    the last one is kept, because it has learnt most about which rows to trust.
     """
     if not h:
         return 0

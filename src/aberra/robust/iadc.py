@@ -39,8 +39,8 @@ class IADC(Ensemble):
     scratch on resampled rows, and the score of a row is the mean over the members. The trust in a
     row falls with its score (`aberra.robust.weighting.importance_weights`), and in the next round
     every row counts by the trust in it. The rounds end when the ranking of the rows has settled:
-    when hardly any row still crosses from the lower to the upper part of it. The terms are
-    explained in `aberra.robust`.
+    when hardly any row still crosses from the lower to the upper part of it.
+    `aberra.explain.glossary` explains these terms.
 
     See Also
     --------

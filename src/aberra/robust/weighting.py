@@ -1,7 +1,8 @@
-"""How far each training row is trusted, and when the ranking has settled.
+"""How far each training row is trusted, and how many rows still move in the ranking.
 
-The seed leaves both formulas to a main paper that could not be found. These are the formulas of
-IAD (Kim et al., IEEE TNNLS 2024, arXiv 2309.09436), the same group's method without the ensemble.
+The supplement of the ADC/IADC paper uses both quantities without giving their formulas, and we
+could not find the paper itself. The formulas here are those of IAD (Kim et al., IEEE TNNLS 2024,
+arXiv 2309.09436), a method of the same group that trains in rounds but has no ensemble.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-Scores = NDArray[np.float64]
+from aberra.contract.members import Scores
 
 LOST_TRUST = 0.25  # half the weight of a row in the middle of the ranking
 
@@ -21,10 +22,10 @@ def importance_weights(s: Scores, temperature: float = 0.5) -> Scores:
     w = 1 / (1 + exp(alpha (s - beta))) with beta the median of s and
     alpha = 1 / (temperature * min(beta - min s, max s - beta)).
 
-    The weight is 0.5 at the median and goes to 0 for rows far above it. An affine change of the
-    scores leaves the weights as they are. Where the median equals the smallest or largest score,
-    alpha has no value: the larger of the two distances takes its place, and rows that all have
-    one score keep weight 0.5.
+    The weight is 0.5 at the median and goes to 0 for rows far above it. Scores on another scale,
+    or shifted, give the same weights. Where the median equals the smallest or the largest score,
+    alpha is not defined, and the larger of the two distances is used instead. If all rows have
+    the same score, all weights are 0.5.
 
     Deviation: the public re-implementation uses temperature 1, here 0.5 is the default. It did
     better for Deep SVDD in trials; for the hybrid OC-SVM on Thyroid 1 did better.
@@ -34,14 +35,15 @@ def importance_weights(s: Scores, temperature: float = 0.5) -> Scores:
     reach = min(below, above) or max(below, above)
     if reach == 0 or not np.isfinite(reach):
         return np.full(len(s), 0.5)
-    with np.errstate(over="ignore"):  # a row beyond all reach has no trust
+    with np.errstate(over="ignore"):  # a row that is infinitely far above has weight 0
         return expit((beta - s) / reach / temperature)
 
 
 def crossings(s: Scores, previous: Scores, outlier_ratio: float = 0.5) -> int:
     """Count the rows that entered the top share r of the ranking since the last round [IAD-h].
 
-    As many have left it. With r = 0.5 these are the rows whose rank crossed the middle.
+    The same number of rows has left it. With r = 0.5 these are the rows that moved from the lower
+    half of the ranking to the upper half.
     """
     top = top_rows(s, outlier_ratio)
     return int(np.count_nonzero(top & ~top_rows(previous, outlier_ratio)))
