@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.ensemble import IsolationForest
 
-from aberra import ADC, IADC, OCSVM, MultiView, methods
+from aberra import ADC, IADC, OCSVM, MultiView
 from aberra.errors import RoundsExhaustedWarning
 from aberra.explain.charts import QUANTILES, score_bins, trust_band
 from aberra.explain.doubts import Doubt, doubts, learnt_doubts, n_low, trust_in
@@ -36,6 +36,7 @@ from aberra.explain.training import (
     what_it_does,
 )
 from aberra.localise.intensity import IntensityThreshold
+from aberra.methods import named
 from aberra.recipe import Recipe
 from aberra.robust.weighting import LOST_TRUST, importance_weights
 from aberra.thresholds import WHERE
@@ -262,7 +263,7 @@ def test_bands_are_the_quantiles_of_their_group():
 
 def test_methods_are_described_by_the_register(iadc):
     said = what_it_does(iadc)
-    assert said == [f"{name}: {methods.named(name).sentence}" for name in ("IADC", "OCSVM")]
+    assert said == [f"{name}: {named(name).sentence}" for name in ("IADC", "OCSVM")]
     assert name_of(iadc) == "IADC around OCSVM"
 
 

@@ -339,7 +339,8 @@ def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     named = {name: value for name, value, _ in bare["facts"]}
     assert f"round {model.history_.kept + 1} was kept" in named["Rounds"]
     assert named["Estimated contamination"] == f"{100 * model.contamination_:.1f} %"
-    assert any(said.startswith("The threshold ") for said in bare["sentences"])
+    assert bare["sentences"][:2] == noted["sentences"]
+    assert bare["sentences"][2].startswith("The threshold ")
     assert sum(bare["scores"]["shares"]) == pytest.approx(1, abs=1e-3)
     above = [s for s, odd in zip(*map(bare["scores"].get, ("shares", "above")), strict=True) if odd]
     assert sum(above) == pytest.approx(model.contamination_, abs=1e-3)

@@ -176,8 +176,7 @@ class Subject:
 
     def sentences(self) -> list[str]:
         """Say what the model does, and which samples and pixels it flags."""
-        model = self.model
-        said = training.what_it_does(model)
+        model, said = self.model, training.what_it_does(self.model)
         said.append(training.about_threshold(model.threshold_, model.threshold_rule_))
         if self.map_threshold is not None:
             said.append(training.about_map_threshold(self.map_threshold))

@@ -6,8 +6,8 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
-from aberra import methods
 from aberra.contract.scorer import Scorer
+from aberra.methods import find
 from aberra.robust.ensemble import Ensemble, default_detector
 from aberra.thresholds import WHERE
 from aberra.words import count, number
@@ -45,7 +45,7 @@ def what_it_does(model: Scorer) -> list[str]:
 
 def _sentence(part: Any) -> str:
     """Return the sentence of the register; what is not from Aberra describes itself."""
-    method = methods.find(part)
+    method = find(part)
     if method is not None:
         return method.sentence
     return (inspect.getdoc(type(part)) or "").split("\n", maxsplit=1)[0]

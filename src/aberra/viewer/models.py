@@ -10,7 +10,7 @@ import numpy as np
 from aberra.explain.charts import score_bins, trust_band
 from aberra.explain.doubts import Doubt
 from aberra.explain.subject import Subject
-from aberra.explain.training import Fact
+from aberra.explain.training import Fact, what_it_does
 from aberra.model_file import load, load_notes
 from aberra.recipe import Recipe
 from aberra.words import count, number
@@ -38,7 +38,7 @@ def model_page(path: Path) -> dict[str, Any]:
     return {
         "title": subject.name,
         "thing": subject.thing,
-        "sentences": subject.sentences(),
+        "sentences": _sentences(subject, recipe),
         "facts": _shown_facts(subject, recipe),
         "rounds": _trust_chart(subject, doubts),
         "scores": _score_chart(subject),
@@ -46,6 +46,12 @@ def model_page(path: Path) -> dict[str, Any]:
         "about_doubts": subject.about_doubts(),
         "glossary": subject.glossary(with_trust=bool(doubts)),
     }
+
+
+def _sentences(subject: Subject, recipe: Recipe | None) -> list[str]:
+    """Say what the model does; where it flags something, the choices of a recipe tell already."""
+    noted = recipe is not None and bool(recipe.choices)
+    return what_it_does(subject.model) if noted else subject.sentences()
 
 
 def _shown_facts(subject: Subject, recipe: Recipe | None) -> list[tuple[str, str, str]]:
