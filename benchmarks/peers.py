@@ -31,7 +31,7 @@ def scores(method: str, X: Rows, seed: int) -> Rows | None:
         return our_scores(method, X, seed)
     if method == "MCD" and X.shape[1] >= WIDE:
         return None
-    scaled = StandardScaler().fit_transform(X[:, np.ptp(X, axis=0) > 0])
+    scaled = standardised(X)
     if method == "IForest":
         return forest_scores(scaled, seed)
     if method == "isotree":
@@ -39,11 +39,18 @@ def scores(method: str, X: Rows, seed: int) -> Rows | None:
     return np.asarray(pyod_detector(method, seed).fit(scaled).decision_scores_)
 
 
+def standardised(X: Rows) -> Rows:
+    """Fill gaps with the median, drop constant columns, standardise: what peers are given."""
+    filled = np.where(np.isnan(X), np.nanmedian(X, axis=0), X)
+    scaled: Rows = StandardScaler().fit_transform(filled[:, np.ptp(filled, axis=0) > 0])
+    return scaled
+
+
 def our_scores(method: str, X: Rows, seed: int) -> Rows:
     """Return the scores of one of Aberra's estimators with its defaults."""
     import aberra
 
-    model = getattr(aberra, method)(random_state=seed).fit(X)
+    model = getattr(aberra, method)(missing="impute", random_state=seed).fit(X)
     return np.asarray(model.anomaly_score(X))
 
 
