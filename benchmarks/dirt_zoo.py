@@ -1,4 +1,4 @@
-"""Planted dirt of known share and kind: who finds it?
+"""Planted dirt of known share and kind, and who finds it.
 
     python -m benchmarks.dirt_zoo run [--jobs 2] [--shares 0.01 0.1 ...] [--sizes 1000x8]
     python -m benchmarks.dirt_zoo table [--out results/dirt_zoo.md]
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from benchmarks import dirt_zoo_scenarios as zoo
 from benchmarks import peers, race
-from benchmarks.records import environment, read
+from benchmarks.records import read
 
 SHARES = (0.001, 0.01, 0.05, 0.1, 0.2, 0.4)
 SIZES = ("1000x8", "4000x16")
@@ -58,7 +58,7 @@ def table(args: argparse.Namespace) -> None:
     methods = [m for m in peers.METHODS if m in found]
     others = [m for m in methods if m not in peers.OURS]
     cells = sorted({c for m in methods for c in found[m]})
-    head = ["# Dirt zoo\n", str(__doc__), str(environment()), ""]
+    head = ["# Dirt zoo\n", str(__doc__), race.measured_with(args.cells), ""]
     lines = ["| cell | " + " | ".join(methods) + " | kept |", "|---|" + "---|" * (len(methods) + 1)]
     count: dict[str, int] = dict.fromkeys(methods, 0)
     for cell in cells:
@@ -89,7 +89,11 @@ def picture(args: argparse.Namespace) -> None:
     rows = sorted({c.rsplit("|", 1)[0] for c in cells})
     shares = sorted({c.rsplit("|", 1)[1] for c in cells}, key=float)
     figure, axes = plt.subplots(
-        1, len(methods), figsize=(2 + len(methods), 0.12 * len(rows) + 1), sharey=True, squeeze=False
+        1,
+        len(methods),
+        figsize=(2 + len(methods), 0.12 * len(rows) + 1),
+        sharey=True,
+        squeeze=False,
     )
     for ax, method in zip(axes[0], methods, strict=True):
         grid: NDArray[np.float64] = np.array(

@@ -67,18 +67,19 @@ def multimodal(d: int, rng: Generator, n_modes: int = 4) -> Base:
 
 
 def discrete(d: int, rng: Generator) -> Base:
-    """Counts: small whole numbers, neighbours in pairs of columns going together."""
+    """Make counts: small whole numbers, neighbours in pairs of columns going together."""
     mix, level = correlated(d, rng), rng.uniform(1.0, 2.2, d)
 
     def draw(n: int, r: Generator) -> Rows:
-        counts: Rows = np.round(np.exp(level + 0.35 * (r.normal(size=(n, d)) @ mix.T)))
-        return counts
+        counts = np.exp(level + 0.35 * (r.normal(size=(n, d)) @ mix.T))
+        return np.asarray(np.round(counts), dtype=np.float64)
 
-    return Base(draw, np.round(np.exp(level)), 0.5 * np.exp(level) + 0.5)
+    centre = np.asarray(np.round(np.exp(level)), dtype=np.float64)
+    return Base(draw, centre, 0.5 * np.exp(level) + 0.5)
 
 
 def mixed(d: int, rng: Generator) -> Base:
-    """A third each of normal columns, skewed amounts and counts."""
+    """Take a third each of normal columns, skewed amounts and counts."""
     parts = [gaussian, lognormal, discrete]
     sizes = [d - 2 * (d // 3), d // 3, d // 3]
     made = [part(size, rng) for part, size in zip(parts, sizes, strict=True)]
@@ -104,13 +105,13 @@ def dead_sensor(rows: Rows, base: Base, rng: Generator) -> Rows:
 
 
 def duplicated_block(rows: Rows, base: Base, rng: Generator) -> Rows:
-    """The same five rows pasted again and again."""
+    """Return the same five rows, pasted again and again."""
     block = base.draw(5, rng)
     return block[np.arange(len(rows)) % len(block)]
 
 
 def stuck_value(rows: Rows, base: Base, rng: Generator) -> Rows:
-    """A third of the columns hold still at one ordinary value each."""
+    """Hold a third of the columns still at one ordinary value each."""
     columns = some_columns(rows.shape[1], 1 / 3, rng)
     spoilt = rows.copy()
     spoilt[:, columns] = base.draw(1, rng)[0, columns]
@@ -118,7 +119,7 @@ def stuck_value(rows: Rows, base: Base, rng: Generator) -> Rows:
 
 
 def wrong_unit(rows: Rows, base: Base, rng: Generator) -> Rows:
-    """A third of the columns come in a unit a thousand times smaller."""
+    """Give a third of the columns in a unit a thousand times smaller."""
     columns = some_columns(rows.shape[1], 1 / 3, rng)
     spoilt = rows.copy()
     spoilt[:, columns] *= 1000.0
@@ -142,7 +143,7 @@ def swapped_columns(rows: Rows, base: Base, rng: Generator) -> Rows:
 
 
 def missing_run(rows: Rows, base: Base, rng: Generator) -> Rows:
-    """A run of more than half of the columns is empty (NaN)."""
+    """Empty a run of more than half of the columns (NaN)."""
     d = rows.shape[1]
     length = d // 2 + 1
     starts = rng.integers(d - length + 1, size=len(rows))
@@ -153,7 +154,7 @@ def missing_run(rows: Rows, base: Base, rng: Generator) -> Rows:
 
 
 def broken_correlation(rows: Rows, base: Base, rng: Generator) -> Rows:
-    """The second column of each pair comes from another row."""
+    """Take the second column of each pair from another row."""
     spoilt = rows.copy()
     others = base.draw(len(rows), rng)
     spoilt[:, 1::2] = others[:, 1::2]
@@ -161,14 +162,14 @@ def broken_correlation(rows: Rows, base: Base, rng: Generator) -> Rows:
 
 
 def tight_cluster(rows: Rows, base: Base, rng: Generator) -> Rows:
-    """A small crowd far from the rest, all nearly the same."""
+    """Put a small crowd far from the rest, all nearly the same."""
     d = rows.shape[1]
     place = base.centre + 4 * base.spread * rng.choice([-1.0, 1.0], d)
     return place + 0.1 * base.spread * rng.normal(size=rows.shape)
 
 
 def loose_cluster(rows: Rows, base: Base, rng: Generator) -> Rows:
-    """A crowd at some distance, as wide as the rest."""
+    """Put a crowd at some distance, as wide as the rest."""
     step = 3 * base.spread * rng.choice([-1.0, 1.0], rows.shape[1])
     return rows + step
 
@@ -217,22 +218,18 @@ DIRT: dict[str, Dirt] = {
 def categories(n: int, rng: Generator, rare: bool) -> Rows:
     """Return a column of codes: six common ones, or one of many that hardly ever occur."""
     if rare:
-        return rng.integers(1, 60, n) * 10.0 + 5.0
+        return np.asarray(rng.integers(1, 60, n) * 10.0 + 5.0, dtype=np.float64)
     return rng.choice(np.arange(6), n, p=[0.35, 0.25, 0.15, 0.1, 0.1, 0.05]) * 100.0
 
 
-def rare_category(
-    n: int, d: int, share: float, base: str, rng: Generator
-) -> tuple[Rows, Flags]:
+def rare_category(n: int, d: int, share: float, base: str, rng: Generator) -> tuple[Rows, Flags]:
     """Ordinary rows with a code column in which the dirty ones have odd codes."""
     X, y = clean_and_flags(n, d - 1, share, base, rng)
     code = np.where(y, categories(n, rng, rare=True), categories(n, rng, rare=False))
     return np.column_stack([X, code]), y
 
 
-def rare_combination(
-    n: int, d: int, share: float, base: str, rng: Generator
-) -> tuple[Rows, Flags]:
+def rare_combination(n: int, d: int, share: float, base: str, rng: Generator) -> tuple[Rows, Flags]:
     """Two code columns, each ordinary, whose pairing never occurs in clean rows."""
     X, y = clean_and_flags(n, d - 2, share, base, rng)
     first = rng.integers(6, size=n)
@@ -241,9 +238,7 @@ def rare_combination(
     return np.column_stack([X, first, np.where(y, wrong, second)]), y
 
 
-def clean_and_flags(
-    n: int, d: int, share: float, base: str, rng: Generator
-) -> tuple[Rows, Flags]:
+def clean_and_flags(n: int, d: int, share: float, base: str, rng: Generator) -> tuple[Rows, Flags]:
     """Draw clean rows and choose which of them are to be spoilt."""
     X = BASES[base](max(d, 3), rng).draw(n, rng)
     y = np.zeros(n, dtype=bool)
@@ -256,7 +251,9 @@ def fraud(n: int, d: int, share: float, base: str, rng: Generator) -> tuple[Rows
     y = np.zeros(n, dtype=bool)
     y[rng.permutation(n)[: round(share * n)]] = True
     usual = np.exp(rng.normal(4, 1, n))  # what this account usually pays
-    amount = usual * np.exp(0.5 * rng.standard_t(3, n)) * np.where(y, np.exp(rng.normal(2, 0.5, n)), 1)
+    amount = (
+        usual * np.exp(0.5 * rng.standard_t(3, n)) * np.where(y, np.exp(rng.normal(2, 0.5, n)), 1)
+    )
     hour = np.where(y, rng.normal(3, 2, n), rng.normal(14, 4, n)) % 24
     count = rng.poisson(np.where(y, 8.0, 2.0))
     noise = np.exp(rng.normal(size=(n, max(d - 4, 1))))
@@ -264,7 +261,7 @@ def fraud(n: int, d: int, share: float, base: str, rng: Generator) -> tuple[Rows
 
 
 def seasonal(n: int, d: int, share: float, base: str, rng: Generator) -> tuple[Rows, Flags]:
-    """A sensor with a daily course; a spike is a value of noon at midnight."""
+    """Make a sensor with a daily course; a spike is a value of noon at midnight."""
     y = np.zeros(n, dtype=bool)
     y[rng.permutation(n)[: round(share * n)]] = True
     hour = rng.uniform(0, 24, n)
@@ -279,9 +276,7 @@ WITH_BASE: dict[str, Whole] = {"rare category": rare_category, "rare combination
 ON_THEIR_OWN: dict[str, Whole] = {"fraud": fraud, "seasonal spike": seasonal}
 
 
-def planted(
-    kind: str, base: str, n: int, d: int, share: float, seed: int
-) -> tuple[Rows, Flags]:
+def planted(kind: str, base: str, n: int, d: int, share: float, seed: int) -> tuple[Rows, Flags]:
     """Return a table with `share` of one kind of dirt, shuffled, and where the dirt is.
 
     Parameters
@@ -308,13 +303,11 @@ def planted(
     whole = WITH_BASE.get(kind) or ON_THEIR_OWN.get(kind)
     if whole is not None:
         return whole(n, d, share, base, rng)
-    X, y = clean_and_flags(n, d, 0.0, base, rng)
+    X, _ = clean_and_flags(n, d, 0.0, base, rng)
     return spoil(X, kind, base, share, [seed, n, d])
 
 
-def spoil(
-    X: Rows, kind: str, base: str, share: float, key: list[int]
-) -> tuple[Rows, Flags]:
+def spoil(X: Rows, kind: str, base: str, share: float, key: list[int]) -> tuple[Rows, Flags]:
     """Spoil a share of the rows of a table drawn with the generator of that key."""
     rng = np.random.default_rng(key)
     source = BASES[base](X.shape[1], rng)  # the same base again: its draws come first

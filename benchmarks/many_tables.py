@@ -14,6 +14,7 @@ import argparse
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata, wilcoxon
 
 from benchmarks import peers, race
-from benchmarks.records import data_folder, environment, read
+from benchmarks.records import data_folder, read
 
 FOLDERS = ("oddbench_dev", "odds", "odds_extra")
 MOST_ROWS, DRAW_SEED = 3000, 0
@@ -53,7 +54,9 @@ BREAKDOWN: dict[str, tuple[Callable[[Facts], float], tuple[float, ...]]] = {
 def names() -> list[str]:
     """Return the names of all tables, as folder/name."""
     root = data_folder()
-    return [f"{folder}/{p.stem}" for folder in FOLDERS for p in sorted((root / folder).glob("*.npz"))]
+    return [
+        f"{folder}/{p.stem}" for folder in FOLDERS for p in sorted((root / folder).glob("*.npz"))
+    ]
 
 
 def load(name: str) -> race.Table:
@@ -96,18 +99,28 @@ def mean_ranks(found: Figures) -> dict[str, float]:
     return dict(zip(found, ranks, strict=True))
 
 
+HEAD = (
+    "method",
+    "AUROC",
+    "AP",
+    "mean rank",
+    "best or level",
+    "IADC() better / worse",
+    "p (Wilcoxon)",
+)
+
+
 def main_table(auroc: Figures, ap: Figures) -> str:
     """Return the table of means, ranks, wins, and the test against IADC()."""
     ranks, top = mean_ranks(auroc), np.max(np.stack(list(auroc.values())), axis=0)
-    lines = [
-        "| method | AUROC | AP | mean rank | best or level | IADC() better / worse | p (Wilcoxon) |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
     for method in sorted(auroc, key=lambda m: -auroc[m].mean()):
         values = auroc[method]
+        means = f"{100 * values.mean():.2f} | {100 * ap[method].mean():.2f}"
         wins = int((values >= top - 1e-4).sum())
-        figures_ = f"{100 * values.mean():.2f} | {100 * ap[method].mean():.2f} | {ranks[method]:.2f}"
-        lines.append(f"| {method} | {figures_} | {wins} | {against(auroc, method)} |")
+        lines.append(
+            f"| {method} | {means} | {ranks[method]:.2f} | {wins} | {against(auroc, method)} |"
+        )
     return "\n".join(lines)
 
 
@@ -126,7 +139,7 @@ def breakdown(auroc: Figures, known: list[Facts]) -> str:
     lines = ["| tables | n | " + " | ".join(methods) + " |", "|---|---|" + "---|" * len(methods)]
     for title, (value, edges) in BREAKDOWN.items():
         own = np.array([value(f) for f in known])
-        for low, high in zip(edges[:-1], edges[1:], strict=True):
+        for low, high in pairwise(edges):
             chosen = (own > low) & (own <= high)
             if chosen.any():
                 row = " | ".join(f"{100 * auroc[m][chosen].mean():.1f}" for m in methods)
@@ -149,15 +162,14 @@ def losses(auroc: Figures, sets: list[str], gap: float = 0.05) -> str:
     for k in np.argsort(auroc["IADC"] - best.max(axis=0)):
         if best[:, k].max() - auroc["IADC"][k] > gap:
             who = others[int(best[:, k].argmax())]
-            lines.append(
-                f"| {sets[k]} | {100 * auroc['IADC'][k]:.1f} | {who} | {100 * best[:, k].max():.1f} |"
-            )
+            ours, theirs = 100 * auroc["IADC"][k], 100 * best[:, k].max()
+            lines.append(f"| {sets[k]} | {ours:.1f} | {who} | {theirs:.1f} |")
     return "\n".join(lines)
 
 
 def table(args: argparse.Namespace) -> None:
     """Write the tables."""
-    parts = [f"# Many tables\n\n{__doc__}\n{environment()}\n"]
+    parts = [f"# Many tables\n\n{__doc__}\n{race.measured_with(args.cells)}\n"]
     for title, folders in (("402 tables of oddbench_dev", FOLDERS[:1]), ("ODDS", FOLDERS[1:])):
         sets = [n for n in names() if n.split("/")[0] in folders]
         auroc, ap = (figures(args.cells, sets, key) for key in ("auroc", "ap"))

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from aberra.metrics import auroc, average_precision
 from benchmarks import peers
-from benchmarks.records import append, read
+from benchmarks.records import append, environment, read
 
 Table = tuple[NDArray[np.float64], NDArray[np.int8]]
 Cell = dict[str, Any]
@@ -47,12 +48,14 @@ def run(
     keep: Path | None = None,
 ) -> None:
     """Fill the cells that are missing from the file."""
-    done = {(c["set"], c["method"], c["seed"]) for c in read(path)}
+    done = {(c["set"], c["method"], c["seed"]) for c in read(path) if "method" in c}
     jobs = []
     for name in names:
         missing = tuple(c for c in cells if (name, *c) not in done)
         if missing:
             jobs.append(Job(name, load, missing, keep))
+    if jobs:
+        append(path, {"measured_with": made_with()})
     with ProcessPoolExecutor(n_jobs) as pool:
         futures = [pool.submit(run_job, job) for job in jobs]
         for n, future in enumerate(as_completed(futures), 1):
@@ -60,6 +63,16 @@ def run(
                 append(path, cell)
             print(f"\r{n} of {len(jobs)} tables", end="", flush=True)
     print()
+
+
+def made_with() -> dict[str, Any]:
+    """Return commit and versions, the peers' included."""
+    return environment() | {name: version(name) for name in ("pyod", "isotree")}
+
+
+def measured_with(path: Path) -> str:
+    """Return what the cells of a file were measured with, one line a run."""
+    return "\n".join(f"Measured with {c['measured_with']}" for c in read(path) if "method" not in c)
 
 
 def run_job(job: Job) -> list[Cell]:
@@ -70,9 +83,7 @@ def run_job(job: Job) -> list[Cell]:
         return [run_cell(job, X, y, method, seed) for method, seed in job.cells]
 
 
-def run_cell(
-    job: Job, X: NDArray[np.float64], y: NDArray[np.int8], method: str, seed: int
-) -> Cell:
+def run_cell(job: Job, X: NDArray[np.float64], y: NDArray[np.int8], method: str, seed: int) -> Cell:
     """Measure one method on one table; a method that fails is a result, not the end."""
     started = time.process_time()
     cell: Cell = {"set": job.name, "method": method, "seed": seed}
@@ -82,7 +93,7 @@ def run_cell(
             cell |= judged(y, s)
             if job.keep is not None:
                 keep_scores(job.keep, f"{job.name}.{method}.{seed}", s)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         cell["error"] = repr(error)[:120]
     cell["cpu"] = round(time.process_time() - started, 3)
     return cell
