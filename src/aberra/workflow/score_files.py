@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from aberra import thresholds
 from aberra.data.mri.files import find_volumes
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import ArgumentError, DataError
-from aberra.explain.subject import reference_scores
+from aberra.explain.subject import Subject
 from aberra.files import refuse_to_overwrite
 from aberra.scoring import Reasons, pictures, scans
 from aberra.scoring.folder import Line, ResultFolder
@@ -124,7 +123,7 @@ def _score_table(
         columns,
         named,
         TEXT if named is None else file.id_type(named),
-        reference_scores(known.model, known.quantiles),
+        Subject(known.model, known.recipe).reference,
         reasons,
     )
     found = score_table(scorer, file, output, known.digest())
@@ -147,15 +146,15 @@ def _row_names(known: Opened, file: TableFile, asked: str | None) -> tuple[str |
 
 
 def _score_images(known: Opened, data: Path, output: Path) -> ScoredImages:
-    started, recipe = time.perf_counter(), known.recipe
-    held = reference_scores(known.model, known.quantiles)
-    if recipe is None or recipe.map_threshold is None or held is None:
+    started, subject = time.perf_counter(), Subject(known.model, known.recipe)
+    if subject.map_threshold is None:
         raise DataError(
-            f"{known.name} was not made by aberra fit, so it is not known which scores are odd. "
-            "Fit it with aberra fit, or call its anomaly_map in Python."
+            f"{known.name} tells which images are odd, but not where. To get maps, fit a "
+            "localiser, such as ADDM."
         )
-    rule = pictures.ImageRule(recipe.map_threshold, thresholds.threshold(held)[0], held)
-    source = image_source(data, recipe.preparation, known.model.image_shape_)
+    rule = pictures.ImageRule(subject.map_threshold, known.model.threshold_, subject.reference)
+    preparation = {} if known.recipe is None else known.recipe.preparation
+    source = image_source(data, preparation, known.model.image_shape_)
     results = ResultFolder(output, known.digest(), pictures.COLUMNS)
     every, now, errors = _all_scored(
         results, source.names, lambda: pictures.score_images(known.model, source, results, rule)
