@@ -30,8 +30,8 @@ from aberra.recipe import Recipe
 from aberra.scoring.rows import RowScorer
 from aberra.scoring.table import score_table
 from aberra.workflow.budget import Budget, fit_in_rounds
-from aberra.workflow.from_scans import held_out, thinned
 from aberra.workflow.image_source import as_images
+from aberra.workflow.training_scans import held_out, thinned
 
 
 def run(*words, code=0):
@@ -305,8 +305,8 @@ def test_reasons_are_those_of_one_hidden_cell_at_a_time(dirty_blob, detector):
 
 def test_scans_are_held_out_and_slices_thinned(monkeypatch):
     scans = [Path(str(k)) for k in range(20)]
-    monkeypatch.setattr("aberra.workflow.from_scans.brain_mask", lambda scan: scan)
-    monkeypatch.setattr("aberra.workflow.from_scans.read_volume", lambda path, axes: path)
+    monkeypatch.setattr("aberra.workflow.training_scans.brain_mask", lambda scan: scan)
+    monkeypatch.setattr("aberra.workflow.training_scans.read_volume", lambda path, axes: path)
     train, held, errors = held_out(scans, 0, None)
     assert (len(train), len(held), errors) == (18, 2, {})
     assert held_out([Path("a"), Path("b")], 0, None)[1] == []
@@ -315,11 +315,11 @@ def test_scans_are_held_out_and_slices_thinned(monkeypatch):
         if path == held[0]:
             raise DataError("cut short")
 
-    monkeypatch.setattr("aberra.workflow.from_scans.read_volume", refuse)
+    monkeypatch.setattr("aberra.workflow.training_scans.read_volume", refuse)
     train, others, errors = held_out(scans, 0, None)  # another takes the place
     assert (len(train), len(others), errors) == (17, 2, {held[0]: "cut short"})
     assert held[1] in others
-    monkeypatch.setattr("aberra.workflow.from_scans.MOST_BYTES", 40 * 4 * 64)
+    monkeypatch.setattr("aberra.workflow.training_scans.MOST_BYTES", 40 * 4 * 64)
     some = thinned(np.zeros((100, 1, 8, 8), np.float32))
     assert (len(some), some[0], some[-1]) == (40, 0, 99)
     assert as_images(np.zeros((2, 8, 9, 3))).shape == (2, 3, 8, 9)

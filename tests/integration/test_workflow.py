@@ -184,6 +184,21 @@ def test_a_model_that_was_never_saved(table, pictures, tmp_path):
         score(model, pictures, tmp_path / "maps")
 
 
+def test_localisers_from_python_draw_maps_of_files(pictures, tmp_path):
+    images = np.stack([np.asarray(Image.open(path)) for path in sorted(pictures.iterdir())])
+    model = IntensityThreshold(random_state=0).fit(images[:, None])
+    found = score(model, pictures, tmp_path / "maps")
+    lines = pd.read_csv(found.path)
+    assert lines["percentile"].isna().all()  # nothing is known of the training scores
+    np.testing.assert_array_equal(lines["score"], model.anomaly_score(images[:, None]))
+    np.testing.assert_array_equal(lines["flag"], lines["score"] > model.threshold_)
+    with np.load(tmp_path / "maps" / lines["map"][11]) as file:
+        assert np.array_equal(file["segmentation"], model.segment(images[11:, None])[0])
+    blind = DeepSVDD(epochs=1, pretrain_epochs=1, random_state=0).fit(images[:, None])
+    with pytest.raises(DataError, match="tells which images are odd, but not where"):
+        score(blind, pictures, tmp_path / "none")
+
+
 @pytest.mark.slow
 def test_only_an_output_keeps_an_unfinished_training(pictures, tmp_path, monkeypatch):
     seen = []

@@ -145,9 +145,10 @@ def _verdict(error: BaseException) -> tuple[BaseException, Exit]:
         said = f"{what}{where}. Fix this, then give the same command again."
         return AberraError(said), Exit.DATA
     said = (
-        f"{type(error).__name__}: {error}. This is a bug in Aberra. Please run aberra --debug with "
+        f"{type(error).__name__}: {error}. This is a bug in Aberra. Please run the command again "
+        "with --debug after the word aberra, and report what it prints."
     )
-    return AberraError(f"{said}the same words, and report what it prints."), Exit.BUG
+    return AberraError(said), Exit.BUG
 
 
 def _one_line(speaker: Shell) -> Callable[..., None]:

@@ -150,17 +150,6 @@ class Localiser(Scorer):
         "random_state": ["random_state"],
     }
 
-    stops_early = False  # whether a time limit ends training with what has been learnt by then
-
-    def training_scores(self) -> None:
-        """Return None: the scores of the training images are not kept."""
-
-    def training_trust(self) -> None:
-        """Return None: all images count as they were given."""
-
-    def training_rounds(self) -> None:
-        """Return None: there is one training and no rounds."""
-
     @abstractmethod
     def _size_and_multiple(self) -> tuple[int, int]:
         """Return the network's image size, and what its sides must be multiples of."""

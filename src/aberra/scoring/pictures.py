@@ -56,7 +56,13 @@ class ImageRule:
 
     map_threshold: float
     score_threshold: float
-    reference: NDArray[np.float64]  # sorted training scores, or quantiles of them
+    reference: NDArray[np.float64] | None  # sorted training scores, or quantiles of them
+
+    def percentile(self, score: float) -> str:
+        """Return the share of training scores, in percent, that a score reaches, if known."""
+        if self.reference is None:
+            return ""
+        return f"{percentiles(np.array([score]), self.reference)[0]:.2f}"
 
 
 def score_images(
@@ -129,7 +135,7 @@ def _kept(
         "map": numbers.as_posix(),
         "picture": picture.as_posix(),
         "score": repr(score),
-        "percentile": f"{percentiles(np.array([score]), rule.reference)[0]:.2f}",
+        "percentile": rule.percentile(score),
         "flag": str(score > rule.score_threshold).lower(),
         "flagged_pixels": f"{odd.mean():.5f}",
         "error": "",

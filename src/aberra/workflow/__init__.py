@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from aberra.workflow.from_table import fit_table
     from aberra.workflow.outcome import Fitted
     from aberra.workflow.reporting import WrittenReport, report
-    from aberra.workflow.scored import ScoredImages, ScoredScans, ScoredTable, score
+    from aberra.workflow.score_files import score
+    from aberra.workflow.scored import ScoredImages, ScoredScans, ScoredTable
     from aberra.workflow.viewing import Viewer, open_viewer
 
 # The parts load when they are first used, so that `aberra --help` waits for none of them. No
@@ -35,7 +36,7 @@ _HOMES = {
     "fit_table": "from_table",
     "open_viewer": "viewing",
     "report": "reporting",
-    "score": "scored",
+    "score": "score_files",
 }
 
 __all__ = [

@@ -35,11 +35,6 @@ class Opened:
             return self.recipe.kind
         return "table" if self.model.image_shape_ is None else "images"
 
-    @property
-    def quantiles(self) -> list[float]:
-        """Training scores that the recipe keeps."""
-        return [] if self.recipe is None else self.recipe.quantiles
-
     def check(self, kind: Source, data: Path) -> None:
         """Raise an error unless data of this kind are what the model was fitted on."""
         if kind != self.kind:

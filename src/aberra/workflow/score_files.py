@@ -1,0 +1,222 @@
+"""What a model says about other files: tables, images and scans, scored piece by piece."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from aberra.data.mri.files import find_volumes
+from aberra.data.sources import kind_of_path
+from aberra.data.sources.table_file import TableFile
+from aberra.errors import ArgumentError, DataError
+from aberra.explain.subject import Subject
+from aberra.files import refuse_to_overwrite
+from aberra.scoring import Reasons, pictures, scans
+from aberra.scoring.folder import Line, ResultFolder
+from aberra.scoring.rows import TEXT, RowScorer, matched_columns
+from aberra.scoring.table import score_table
+from aberra.workflow.choices import check_choices
+from aberra.workflow.image_source import image_source
+from aberra.workflow.opened import Opened, opened
+from aberra.workflow.scored import Scored, ScoredImages, ScoredScans, ScoredTable
+
+N_SHOWN = 10
+
+
+def score(
+    model: Any,
+    data: str | Path,
+    output: str | Path,
+    *,
+    reasons: Reasons = "flagged",
+    id_column: str | None = None,
+    pattern: str | None = None,
+) -> Scored:
+    """Score a file or folder of any size with little memory: what `aberra score` does.
+
+    The data are scored piece by piece. If the work is interrupted, the same call continues it and
+    writes the same bytes.
+
+    Parameters
+    ----------
+    model : path, Fitted or estimator
+        A model file, what `fit` returned, or any fitted model of Aberra.
+    data : path
+        Data of the kind that the model was fitted on.
+    output : path
+        For a table, the file of scores to write, ending in .parquet or .csv. For images and scans,
+        the folder for maps and `scores.csv`.
+    reasons : {"flagged", "all", "none"}, default="flagged"
+        Tables: which rows get reasons. Reasons for a row cost about as much as scoring it three
+        times for each column.
+    id_column : str, optional
+        Tables: the column that names the rows. By default the one that the model was fitted with.
+    pattern : str, optional
+        Scans: which names in a folder are scans. By default the pattern that the model was fitted
+        with.
+
+    Returns
+    -------
+    scored : ScoredTable, ScoredImages or ScoredScans
+        Where the results are, how many there are, what is oddest, and what could not be scored.
+
+    Raises
+    ------
+    DataError
+        If the data cannot be used, or nothing could be written to `output`.
+    ModelFileError
+        If the model cannot be loaded.
+
+    See Also
+    --------
+    fit : Make a model.
+    report : Write a page about the model and what it finds.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_wine
+    >>> from aberra.workflow import fit, score
+    >>> table = load_wine(as_frame=True).data
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     old, new = Path(folder) / "old.csv", Path(folder) / "new.csv"
+    ...     table.to_csv(old, index=False)
+    ...     table[:20].assign(ash=40.0).to_csv(new, index=False)
+    ...     scored = score(fit(old), new, Path(folder) / "scores.csv")
+    >>> scored.n_rows, scored.n_flagged, scored.oddest[0]["reason_1"]
+    (20, 20, 'ash')
+    """
+    check_choices(reasons=(reasons, Reasons))
+    source, target = Path(data), Path(output)
+    refuse_to_overwrite(target, *[Path(p) for p in (model, data) if isinstance(p, str | Path)])
+    kind, known = kind_of_path(source), opened(model)
+    known.check(kind, source)
+    if id_column is not None and kind != "table":
+        raise ArgumentError("id_column", "id_column is for tables.")
+    if pattern is not None and kind != "volumes":
+        raise ArgumentError("pattern", "pattern is for scans.")
+    if kind == "table":
+        return _score_table(known, source, target, reasons, id_column)
+    if kind == "images":
+        return _score_images(known, source, target)
+    return _score_scans(known, source, target, pattern)
+
+
+# Tables
+
+
+def _score_table(
+    known: Opened, data: Path, output: Path, reasons: Reasons, id_column: str | None
+) -> ScoredTable:
+    file, started = TableFile(data), time.perf_counter()
+    named, remarks = _row_names(known, file, id_column)
+    columns, surplus = matched_columns(known.model, file.columns, named)
+    ignored = [name for name in surplus if name != named]
+    if ignored:
+        more = " ..." if len(ignored) > 8 else ""
+        remarks.append(f"The model does not use {', '.join(ignored[:8])}{more}.")
+    scorer = RowScorer(
+        known.model,
+        columns,
+        named,
+        TEXT if named is None else file.id_type(named),
+        Subject(known.model, known.recipe).reference,
+        reasons,
+    )
+    found = score_table(scorer, file, output, known.digest())
+    counts = (found.n_rows, found.n_flagged, found.n_resumed)
+    seconds = time.perf_counter() - started
+    return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks)
+
+
+def _row_names(known: Opened, file: TableFile, asked: str | None) -> tuple[str | None, list[str]]:
+    """Return the column that names the rows, if there is one, and what is to be said about it."""
+    if asked is not None and asked not in file.columns:
+        raise DataError(f"{file.path} has no column {asked!r} to name the rows by.")
+    named = asked or (None if known.recipe is None else known.recipe.id_column)
+    if named is None or named in file.columns:
+        return named, []
+    return None, [f"{file.path} has no column {named!r}, so rows are named by their position."]
+
+
+# Images and scans
+
+
+def _score_images(known: Opened, data: Path, output: Path) -> ScoredImages:
+    started, subject = time.perf_counter(), Subject(known.model, known.recipe)
+    if subject.map_threshold is None:
+        raise DataError(
+            f"{known.name} tells which images are odd, but not where. To get maps, fit a "
+            "localiser, such as ADDM."
+        )
+    rule = pictures.ImageRule(subject.map_threshold, known.model.threshold_, subject.reference)
+    preparation = {} if known.recipe is None else known.recipe.preparation
+    source = image_source(data, preparation, known.model.image_shape_)
+    results = ResultFolder(output, known.digest(), pictures.COLUMNS)
+    every, now, errors = _all_scored(
+        results, source.names, lambda: pictures.score_images(known.model, source, results, rule)
+    )
+    flagged = sum(line["flag"] == "true" for line in every)
+    return ScoredImages(
+        output,
+        len(every),
+        flagged,
+        now - len(errors),
+        len(every) - now,
+        _oddest(every),
+        errors,
+        time.perf_counter() - started,
+    )
+
+
+def _score_scans(known: Opened, data: Path, output: Path, pattern: str | None) -> ScoredScans:
+    started, recipe = time.perf_counter(), known.recipe
+    if recipe is None or recipe.map_threshold is None:
+        raise DataError(f"{known.name} does not say how high a map is odd. Fit it with aberra fit.")
+    paths = find_volumes(data, pattern or recipe.pattern) if data.is_dir() else [data]
+    root = data.parent if paths == [data] else data  # one file, or the folder of one series
+    way = scans.ScanScoring(recipe.scan_preparation(), recipe.map_threshold, recipe.axes)
+    results = ResultFolder(output, known.digest(), scans.COLUMNS)
+    names = [path.relative_to(root).as_posix() for path in paths]
+    every, now, errors = _all_scored(
+        results, names, lambda: scans.score_scans(known.model, paths, root, results, way)
+    )
+    return ScoredScans(
+        output,
+        root,
+        len(every),
+        now - len(errors),
+        len(every) - now,
+        _oddest(every),
+        errors,
+        time.perf_counter() - started,
+    )
+
+
+def _all_scored(
+    results: ResultFolder, names: Sequence[str], work: Callable[[], Iterable[Line]]
+) -> tuple[list[Line], int, dict[str, str]]:
+    """Score what has no result yet; return all lines, how many are new, and what failed.
+
+    Raises
+    ------
+    DataError
+        If nothing at all could be scored.
+    """
+    results.begin()
+    now = sum(1 for _ in work())
+    results.write(names)
+    every = [results.lines[name] for name in names]
+    errors = {line[results.columns[0]]: line["error"] for line in every if line["error"]}
+    if len(errors) == len(every):
+        name, why = next(iter(errors.items()))
+        raise DataError(f"None of {len(every)} could be scored. {name}: {why}")
+    return every, now, errors
+
+
+def _oddest(lines: Sequence[Line]) -> list[Line]:
+    fine = [line for line in lines if not line["error"]]
+    return sorted(fine, key=lambda line: -float(line["score"]))[:N_SHOWN]
