@@ -14,7 +14,7 @@ from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume, apply_affine, direction_matrix, reorient
 from aberra.errors import DataError
-from aberra.localise.volumes import collect_slices, score_folder, score_volume
+from aberra.localise.volumes import collect_slices, score_scan, score_volume
 
 DATA = os.environ.get("ABERRA_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="ABERRA_DATA does not name the data folder")
@@ -156,11 +156,13 @@ def mask_of(path):
     return path.with_name(path.name.replace("_t1", "_mask"))
 
 
-def test_folder_in_folder_out(folder, tmp_path):
-    records = list(score_folder(Dark(), folder, tmp_path / "maps", pattern="*_t1*", mask=mask_of))
-    assert [r.source.name for r in records] == ["a_t1.nii.gz", "b_t1.nii.gz", "c_t1.nii.gz"]
-    assert records[2].map_path == tmp_path / "maps" / "deep" / "c_t1_anomaly.nii.gz"
-    for k, record in enumerate(records):
+def test_scan_in_map_and_segmentation_out(folder, tmp_path):
+    paths = find_volumes(folder, "*_t1*")
+    assert [path.name for path in paths] == ["a_t1.nii.gz", "b_t1.nii.gz", "c_t1.nii.gz"]
+    for k, path in enumerate(paths):
+        record = score_scan(Dark(), path, tmp_path / "maps" / "deep", mask=mask_of)
+        assert record.map_path.parent == tmp_path / "maps" / "deep"
+        assert record.map_path.name == path.name.replace(".nii.gz", "_anomaly.nii.gz")
         scan, image = nib.load(record.source), nib.load(record.segmentation_path)
         np.testing.assert_array_equal(scan.affine, image.affine)
         assert (
@@ -174,11 +176,8 @@ def test_folder_in_folder_out(folder, tmp_path):
 
 def test_a_broken_scan_stops_the_run_or_is_passed_over(folder, tmp_path):
     (folder / "b_t1.nii.gz").write_bytes((folder / "b_t1.nii.gz").read_bytes()[:2000])
-    arguments = {"pattern": "*_t1*", "mask": mask_of}
     with pytest.raises(DataError, match=r"b_t1.nii.gz is .*damaged"):
-        list(score_folder(Dark(), folder, tmp_path / "maps", **arguments))
-    records = list(score_folder(Dark(), folder, tmp_path / "maps", on_error="skip", **arguments))
-    assert [r.error is None for r in records] == [True, False, True]
+        score_scan(Dark(), folder / "b_t1.nii.gz", tmp_path / "maps", mask=mask_of)
     paths = find_volumes(folder, "*_t1*")
     with pytest.raises(DataError, match="damaged"):
         collect_slices(paths, tmp_path / "x.npy", mask=mask_of)

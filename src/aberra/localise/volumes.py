@@ -1,8 +1,8 @@
-"""A scan in, a map and a segmentation of the scan out; and whole folders, one scan at a time."""
+"""A scan in, a map and a segmentation of the scan out; and many scans in, training slices out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from aberra.contract.maps import TOP_SHARE
 from aberra.data.mri.brain import brain_mask
-from aberra.data.mri.files import MAP, SEGMENTATION, find_volumes, read_volume, stem
+from aberra.data.mri.files import MAP, SEGMENTATION, read_volume, stem
 from aberra.data.mri.grid import SliceGrid, covered, put_back
 from aberra.data.mri.nifti import check_mask, read_mask, write_nifti
 from aberra.data.mri.prepare import Preparation, prepare
@@ -159,7 +159,7 @@ def _slices(values: Any, grid: SliceGrid, what: str) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class ScanRecord:
-    """What became of one scan of a folder."""
+    """What became of one scan: where its results are, or why there are none."""
 
     source: Path
     map_path: Path | None = None
@@ -169,60 +169,6 @@ class ScanRecord:
     millilitres: float = float("nan")
     error: str | None = None
     score: float = float("nan")
-
-
-def score_folder(
-    model: SliceModel,
-    folder: str | Path,
-    output: str | Path,
-    preparation: Preparation | None = None,
-    *,
-    pattern: str = "*",
-    mask: MaskOf | Literal["auto"] | None = None,
-    threshold: float | None = None,
-    axes: str | None = None,
-    on_error: Literal["raise", "skip"] = "raise",
-) -> Iterator[ScanRecord]:
-    """Score every scan of a folder, one at a time, and write its map and segmentation.
-
-    Nothing happens until the iterator is used; each step reads, scores and writes one scan, so
-    that memory holds one.
-
-    Parameters
-    ----------
-    model : SliceModel
-    folder : path
-        NIfTI files and folders of DICOM series, at any depth.
-    output : path
-        Gets `NAME_anomaly.nii.gz` and `NAME_segmentation.nii.gz`, in the folders of the input.
-    preparation : Preparation, optional
-    pattern : str, default="*"
-        Which names are scans, such as "*_t1w.nii.gz".
-    mask : callable, "auto" or None, default=None
-        From the path of a scan to that of its brain mask; see `score_volume`.
-    threshold : float, optional
-    axes : str, optional
-        Where the array axes of all scans really point, if headers are wrong.
-    on_error : {"raise", "skip"}, default="raise"
-        Whether a scan that cannot be used stops the run or gives a record with `error` set.
-
-    Yields
-    ------
-    record : ScanRecord
-    """
-    root, target = Path(folder), Path(output)
-    scans = find_volumes(root, pattern)
-    for k, path in enumerate(scans):
-        place = target / path.relative_to(root).parent
-        try:
-            yield score_scan(
-                model, path, place, preparation, mask=mask, threshold=threshold, axes=axes
-            )
-        except DataError as error:
-            if on_error == "raise":
-                raise
-            yield ScanRecord(path, error=str(error))
-        advance("scans", (k + 1) / len(scans), path.name)
 
 
 def score_scan(
@@ -237,14 +183,24 @@ def score_scan(
 ) -> ScanRecord:
     """Read one scan, score it, and write its map and segmentation to a folder.
 
+    Whole folders of scans, with resume, are scored by `aberra.scoring.scans.score_scans`.
+
     Parameters
     ----------
-    model, preparation, mask, threshold, axes
-        As in `score_folder`.
+    model : SliceModel
+        A fitted localiser.
     path : Path
-        The scan.
+        The scan: a NIfTI file or the folder of a DICOM series.
     folder : Path
         Gets `NAME_anomaly.nii.gz` and `NAME_segmentation.nii.gz`.
+    preparation : Preparation, optional
+        The one that the model was trained with.
+    mask : callable, "auto" or None, default=None
+        From the path of a scan to that of its brain mask; the others as in `score_volume`.
+    threshold : float, optional
+        Height of the map above which a voxel is flagged; None asks the model.
+    axes : str, optional
+        Where the array axes of the scan really point, if its header is wrong.
 
     Returns
     -------
