@@ -41,6 +41,7 @@ def some(slices: Slices, n: int, seed: int) -> Slices:
 def localiser() -> ADDM:
     """Return the model of the study: pyramid noise, one network call, smoothed one-sided map."""
     return ADDM(
+        style="printed",  # whatever is not named here
         noise="pyramid",
         adversarial_stride=50,
         start=0.2,

@@ -27,6 +27,8 @@ from aberra.rng import single_thread
 from benchmarks.records import environment
 
 SHAPE = (64, 1, 64, 64)
+TRAINED: dict[str, Any] = {"style": "printed", "noise": "pyramid"}
+WALKED: dict[str, Any] = {**TRAINED, "start": 0.25, "n_draws": 1}
 
 
 def seconds(work: Callable[[], object], repeats: int) -> float:
@@ -71,7 +73,7 @@ def training_step(model: Any, repeats: int) -> dict[str, float]:
 def walks(repeats: int) -> dict[str, Any]:
     """Time restorations of 16 slices by the number of network calls."""
     images = np.random.default_rng(0).random((16, *SHAPE[1:]), np.float32)
-    model = DDPM(train_steps=1, batch_size=2, noise="pyramid", random_state=0, holdout=0.0)
+    model = DDPM(**WALKED, train_steps=1, batch_size=2, random_state=0, holdout=0.0)
     model.fit(images)
     net, x = model.members_.nets[0], torch.from_numpy(images)
     moment = torch.full((16,), 0.2)
@@ -100,8 +102,8 @@ def main() -> None:
     args = parser.parse_args()
     with single_thread():
         found = {
-            "training_ddpm": training_step(DDPM(noise="pyramid"), args.repeats),
-            "training_addm": training_step(ADDM(noise="pyramid"), args.repeats),
+            "training_ddpm": training_step(DDPM(**TRAINED), args.repeats),
+            "training_addm": training_step(ADDM(**TRAINED), args.repeats),
             "walks": walks(args.repeats),
             **environment(),
         }

@@ -34,7 +34,7 @@ from aberra.data.mri.grid import resample
 from aberra.data.mri.nifti import read_mask, read_nifti, write_nifti
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Affine, Volume, apply_affine, reorient
-from aberra.localise.volumes import ScoredVolume, collect_slices, score_folder, score_volume
+from aberra.localise.volumes import ScoredVolume, collect_slices, score_scan, score_volume
 from benchmarks.records import data_folder, environment
 
 RESULTS = Path("results")
@@ -347,7 +347,8 @@ def localiser(name: str, steps: int) -> Any:
         return Typical()
     import aberra
 
-    return getattr(aberra, name)(preset="small", train_steps=steps, random_state=0)
+    kind = getattr(aberra, name)
+    return kind(preset="small", style="printed", train_steps=steps, random_state=0)
 
 
 def write_slabs(folder: Path, repeat: int, limit: int) -> None:
@@ -410,15 +411,11 @@ def folder(root: Path, name: str, steps: int) -> None:
         figures["trained"] = peak()
         figures["trained, mapped files left out"] = own[0]
         started = time.perf_counter()
-        results = score_folder(
-            model,
-            root,
-            Path(where) / "maps",
-            recipe,
-            pattern="*_t1w*",
-            mask=mask_of,
-            threshold=getattr(model, "threshold_", 0.5),  # spares a second look at every slice
-        )
+        height = 0.5 if isinstance(model, Typical) else model.map_threshold_
+        maps = Path(where) / "maps"
+        results = [
+            score_scan(model, path, maps, recipe, mask=mask_of, threshold=height) for path in scans
+        ]
         figures["maps written"] = sum(record.map_path is not None for record in results)
         figures["all scored"] = peak()
         figures["seconds a scan, scoring"] = (time.perf_counter() - started) / n

@@ -17,8 +17,8 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from aberra.detectors.deep_svdd import DeepSVDD
 from aberra.errors import RoundsExhaustedWarning
-from aberra.localise.base import Images
 from aberra.localise.diffusion import ADDM
+from aberra.localise.restorers import Images
 from aberra.metrics import auroc
 from aberra.recipe import Recipe
 from aberra.robust.adc import ADC

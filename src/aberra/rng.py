@@ -7,9 +7,10 @@ with exactly the numbers it would have had.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, lru_cache
 from threading import Lock, local
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -109,6 +110,15 @@ def single_thread() -> Iterator[None]:
             _Pools.depth -= 1
             if _Pools.depth == 0:
                 _Pools.before.restore_original_limits()
+
+
+def single_thread_by_default() -> AbstractContextManager[None]:
+    """Return `single_thread`, or nothing where the user has said how many threads torch may use.
+
+    Convolutions of large images do gain from several threads, so whoever sets OMP_NUM_THREADS,
+    torch's own variable for it, is given them.
+    """
+    return nullcontext() if "OMP_NUM_THREADS" in os.environ else single_thread()
 
 
 def n_threads() -> int:

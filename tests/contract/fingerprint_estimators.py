@@ -182,7 +182,7 @@ TRAINED = {"preset": "small", "train_steps": 3, "batch_size": 4, "learning_rate"
            "error": "squared", "smooth": 3, "holdout": 0.25, "false_alarm_rate": 0.05,
            "device": "cpu", "precision": "float32"}  # fmt: skip
 DIFFUSION = {**TRAINED, "noise": "gaussian", "schedule": "linear", "n_steps": 1000, "start": 0.25,
-             "sampling_steps": 3, "sampler": "ddpm", "n_draws": 1}  # fmt: skip
+             "sampling_steps": 3, "sampler": "ddpm", "n_draws": 1, "norm_groups": 32}  # fmt: skip
 PRINTED = {"adversarial_weight": 0.05, "adversarial_stride": 1, "discriminator_norm": "spectral",
            "discriminator_sees_time": False}  # fmt: skip
 OTHER = {"noise": "pyramid", "start": 0.1, "sampling_steps": 1, "n_draws": 4, "error": "darker",

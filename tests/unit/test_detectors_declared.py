@@ -1,10 +1,26 @@
-"""The detectors' constructors, and that what they share is written once."""
+"""The constructors of detectors and localisers, and that what they share is written once."""
 
 import inspect
 
 import pytest
 
-from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
+from aberra import (
+    ADDM,
+    DAGPR,
+    DDPM,
+    OCSVM,
+    RSRAE,
+    AnoDDPM,
+    AutoEncoder,
+    DeepSVDD,
+    DenseVAE,
+    FAnoGAN,
+    HybridOCSVM,
+    IntensityThreshold,
+    MultiView,
+    SpatialAE,
+    VQTransformer,
+)
 from aberra.declare import parameters_of
 
 POSITIONAL = {
@@ -15,6 +31,14 @@ POSITIONAL = {
     DeepSVDD: ["hidden"],
     RSRAE: ["hidden"],
     DAGPR: ["hidden"],
+    ADDM: ["preset"],
+    DDPM: ["preset"],
+    AnoDDPM: ["preset"],
+    SpatialAE: ["preset"],
+    DenseVAE: ["preset"],
+    FAnoGAN: ["preset"],
+    VQTransformer: ["preset"],
+    IntensityThreshold: ["side"],
 }
 
 

@@ -1,5 +1,7 @@
 """The contract of the diffusion localisers, and the pure parts under it."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 import torch
@@ -11,8 +13,9 @@ from aberra import ADDM, DDPM, IADC, AnoDDPM, IntensityThreshold, SpatialAE, loa
 from aberra.contract.maps import image_scores, upper_quantile
 from aberra.data.images import parts
 from aberra.errors import DataError
-from aberra.localise.base import MapStyle, not_finite, smoothed
+from aberra.localise.checks import not_finite
 from aberra.localise.frame import FramedImages, frame_for
+from aberra.localise.restorers import MapStyle, smoothed
 
 KINDS = [DDPM, AnoDDPM, ADDM]
 FAST = {"train_steps": 2, "batch_size": 4, "sampling_steps": 2, "random_state": 0}
@@ -121,6 +124,9 @@ def test_contract(kind, fitted):
     assert model.reconstruct(images).shape == images.shape
     assert np.array_equal(model.segment(images), maps > model.map_threshold_)
     assert np.array_equal(model.anomaly_score(images), image_scores(maps))
+    both = model.maps_and_scores(images)
+    assert np.array_equal(both[0], maps)
+    assert np.array_equal(both[1], model.anomaly_score(images))
     mask = np.zeros((5, 16, 16), bool)
     mask[:, 4:8] = True
     assert np.array_equal(model.anomaly_map(images, mask), np.where(mask, maps, 0))
@@ -150,7 +156,8 @@ def test_same_seed_same_bytes_and_nobody_elses_numbers_are_touched(kind, fitted)
 
 @pytest.mark.slow
 def test_without_the_adversarial_weight_addm_is_ddpm(fitted):
-    plain = ADDM(adversarial_weight=0.0, **FAST).fit(phantoms())
+    plain = ADDM(adversarial_weight=0.0, start=fitted[DDPM].settings()["start"], **FAST)
+    plain.fit(phantoms())
     images = phantoms(3, seed=1)
     assert np.array_equal(plain.anomaly_map(images), fitted[DDPM].anomaly_map(images))
     assert not np.array_equal(fitted[ADDM].anomaly_map(images), plain.anomaly_map(images))
@@ -211,13 +218,94 @@ def test_threshold_meets_the_false_alarm_rate_where_it_was_placed(fitted):
     assert model.segment(healthy)[inside].mean() == pytest.approx(0.05, abs=2e-3)
 
 
-def test_a_threshold_of_other_settings_is_refused(fitted):
-    model = DDPM(**FAST).fit(phantoms())
-    model.set_params(smooth=5)
-    assert model.anomaly_map(phantoms(1)).shape == (1, 16, 16)
-    with pytest.raises(DataError, match="calibrate"):
-        model.segment(phantoms(1))
-    model.calibrate(phantoms(2)).segment(phantoms(1))
+@pytest.mark.parametrize(
+    "change", [{"smooth": 3}, {"error": "darker"}, {"start": 0.3}, {"n_draws": 2}]
+)
+def test_thresholds_of_other_settings_are_refused(change, fitted):
+    model = copy(fitted[DDPM])
+    before, trained = model.anomaly_map(phantoms(1)), model.members_
+    after = model.set_params(**change).anomaly_map(phantoms(1))
+    assert not np.array_equal(before, after)
+    for ask in (model.segment, model.predict, model.decision_function):
+        with pytest.raises(DataError, match="calibrate"):
+            ask(phantoms(1))
+    model.calibrate(phantoms(2))
+    assert model.segment(phantoms(1)).shape == (1, 16, 16)
+    assert model.predict(phantoms(1)).shape == (1,)
+    assert model.members_ is trained  # scoring changes nothing that was learnt
+    back = dict.fromkeys(change)
+    assert np.array_equal(model.set_params(**back).anomaly_map(phantoms(1)), before)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise": "gaussian"}, "trained with noise='pyramid'"),
+        ({"style": "printed"}, "trained with noise='pyramid'"),
+        ({"n_steps": 500}, "trained with n_steps=1000"),
+        ({"schedule": "cosine"}, "trained with schedule='linear'"),
+        ({"start": 0.6}, "trained on noise up to 0.5 of the steps"),
+    ],
+)
+def test_what_the_training_has_fixed_cannot_change(change, message, fitted):
+    model = copy(fitted[DDPM]).set_params(**change)
+    for ask in (model.anomaly_map, model.reconstruct, model.anomaly_score, model.segment):
+        with pytest.raises(DataError, match=message):
+            ask(phantoms(1))
+    with pytest.raises(DataError, match=message):
+        model.calibrate(phantoms(2))
+
+
+def test_noise_is_learnt_up_to_where_images_start():
+    model = DDPM(**FAST, start=0.7).fit(phantoms())
+    assert model.members_.way.highest == 0.7
+    assert model.set_params(start=0.2).anomaly_map(phantoms(1)).shape == (1, 16, 16)
+
+
+# The best settings are the defaults, and what is printed has a name
+
+
+def test_the_style_stands_for_all_settings_that_are_left_open():
+    printed = {
+        "noise": "gaussian",
+        "start": 0.25,
+        "sampling_steps": 10,
+        "n_draws": 1,
+        "norm_groups": 32,
+        "error": "squared",
+        "smooth": 1,
+        "adversarial_weight": 0.05,
+        "adversarial_stride": 1,
+    }
+    model = ADDM(style="printed")
+    assert {name: model.settings()[name] for name in printed} == printed
+    assert {name: ADDM().settings()[name] for name in printed} != printed
+    assert ADDM("paper").settings() == {
+        **ADDM("paper", style="printed").settings(),
+        "style": None,
+    }
+    assert ADDM("paper").settings()["sampling_steps"] == "all"
+    assert ADDM("paper", style="best").settings()["noise"] == "pyramid"
+    assert ADDM(style="printed", start=0.4).settings()["start"] == 0.4
+
+
+@pytest.mark.parametrize("style", ["best", "printed"])
+def test_anoddpm_always_has_simplex_noise(style):
+    model = AnoDDPM(style=style)
+    model.image_shape_ = (1, 64, 64)
+    assert model._plan(64).noise == "simplex"
+
+
+def test_the_discriminator_judges_the_restored_image_by_default():
+    for n_steps in (300, 1000):
+        model = ADDM(n_steps=n_steps)
+        model.image_shape_ = (1, 64, 64)
+        assert model._plan(64).adversarial_stride == n_steps
+
+
+def test_a_square_without_a_middle_is_refused_before_training():
+    with pytest.raises(ValueError, match="must be odd"):
+        DDPM(smooth=4, train_steps=10**9).fit(phantoms())
 
 
 @pytest.mark.parametrize(
@@ -247,19 +335,18 @@ def test_bad_company_is_explained(fitted):
 
 
 @pytest.mark.slow
-def test_a_trained_model_finds_what_does_not_belong():
-    images = phantoms(200)
-    model = DDPM(
-        noise="pyramid", train_steps=80, batch_size=8, start=0.15, sampling_steps=1, random_state=0
-    ).fit(images)
-    sick = phantoms(10, seed=5)
+@pytest.mark.parametrize("style", ["best", "printed"])
+def test_a_trained_model_finds_what_does_not_belong(style):
+    model = DDPM(style=style, noise="pyramid", start=0.15, sampling_steps=1, random_state=0)
+    model.set_params(train_steps=160, batch_size=8, smooth=1).fit(phantoms(200))
+    sick, healthy = phantoms(10, seed=5), phantoms(10, seed=6)
     lesion = np.zeros(sick.shape[2:], bool)
     lesion[6:10, 5:9] = True
     sick[:, 0, lesion] -= 0.5
     maps = model.anomaly_map(sick)
-    assert maps[:, lesion].mean() > 5 * maps[:, ~lesion].mean()
-    healthy = phantoms(10, seed=6)
-    assert model.anomaly_score(sick).min() > model.anomaly_score(healthy).max()
+    assert maps[:, lesion].mean() > 2.5 * maps[:, ~lesion].mean()
+    scores = model.anomaly_score(sick), model.anomaly_score(healthy)
+    assert scores[0].mean() > 1.3 * scores[1].mean()
 
 
 def test_images_come_into_the_frame_when_they_are_asked_for():

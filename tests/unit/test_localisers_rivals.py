@@ -11,7 +11,6 @@ from torch import nn
 
 from aberra import loop
 from aberra.localise.fanogan import (
-    AnoGANPlan,
     AnoGANRun,
     AnoGANSettings,
     FAnoGAN,
@@ -19,28 +18,29 @@ from aberra.localise.fanogan import (
     izif_loss,
     slopes,
 )
+from aberra.localise.healing import healed
 from aberra.localise.intensity import IntensityThreshold, weighted_median
 from aberra.localise.reconstruction import (
-    DensePlan,
     DenseRun,
     DenseVAE,
     SpatialAE,
-    SpatialPlan,
     SpatialRun,
     kl_to_normal,
     reconstruction_loss,
     vae_loss,
 )
+from aberra.localise.restorers import Restorers
 from aberra.localise.vqvae_transformer import (
-    VQPlan,
     VQRun,
     VQTransformer,
     code_loss,
     code_usage,
-    healed,
 )
 from aberra.loop import batch_of
+from aberra.nets.anogan import AnoGANPlan
+from aberra.nets.baur import DensePlan, SpatialPlan
 from aberra.nets.place import Place
+from aberra.nets.vq import VQPlan
 from aberra.rng import torch_generator
 
 CPU = Place(torch.device("cpu"))
@@ -303,9 +303,57 @@ def test_one_seed_gives_the_same_bytes_and_another_others(name):
     other = clone(QUICK[name]).set_params(random_state=1).fit(images)
     assert first.reconstruct(images).tobytes() == again.reconstruct(images).tobytes()
     assert first.threshold_ == again.threshold_
+    assert first.map_threshold_ == again.map_threshold_
     assert first.reconstruct(images).tobytes() != other.reconstruct(images).tobytes()
     assert torch.equal(torch.random.get_rng_state(), before[0])
     assert np.array_equal(np.random.get_state()[1], before[1])
+
+
+@every
+def test_a_localiser_answers_as_every_scorer_does(name):
+    images, model = discs(20), clone(QUICK[name]).fit(discs(24))
+    assert model.localises
+    scores = model.anomaly_score(images)
+    assert np.array_equal(model.score_samples(images), -scores)
+    assert np.array_equal(model.decision_function(images), model.threshold_ - scores)
+    assert np.array_equal(model.predict(images), np.where(scores > model.threshold_, -1, 1))
+    assert model.offset_ == -model.threshold_
+    assert model.threshold_rule_ == "knee"
+    model.set_params(threshold=0.25).calibrate(images)
+    assert model.threshold_rule_ == "share"
+    assert model.contamination_ == np.mean(scores > model.threshold_) == 0.25
+    held = model.fit_predict(images)
+    assert set(held) <= {-1, 1}
+
+
+@every
+def test_training_and_scoring_take_one_thread_and_leave_the_others(name, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    model, seen, before = clone(QUICK[name]), [], torch.get_num_threads()
+    train = type(model)._train_one
+    monkeypatch.setattr(type(model), "_train_one", watching(train, seen))
+    monkeypatch.setattr(Restorers, "maps", watching(Restorers.maps, seen))
+    torch.set_num_threads(3)
+    try:
+        model.fit(discs(12))
+        assert set(seen) == {1}
+        seen.clear()
+        model.anomaly_map(discs(2))
+        assert seen[-1] == 1
+        assert torch.get_num_threads() == 3
+        monkeypatch.setenv("OMP_NUM_THREADS", "3")
+        model.anomaly_map(discs(2))
+        assert seen[-1] == 3
+    finally:
+        torch.set_num_threads(before)
+
+
+def watching(ask, seen):
+    def watched(*given):
+        seen.append(torch.get_num_threads())
+        return ask(*given)
+
+    return watched
 
 
 @pytest.mark.slow

@@ -69,7 +69,7 @@ def images():
 
 @pytest.fixture(scope="module")
 def localiser(images):
-    return IntensityThreshold(random_state=0).fit(images[0])
+    return IntensityThreshold(smooth=1, random_state=0).fit(images[0])
 
 
 def rows_of(page, caption):

@@ -11,11 +11,27 @@ import pytest
 import torch
 from sklearn.ensemble import IsolationForest
 
-from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
+from aberra import (
+    ADDM,
+    DAGPR,
+    DDPM,
+    OCSVM,
+    RSRAE,
+    AutoEncoder,
+    DeepSVDD,
+    DenseVAE,
+    FAnoGAN,
+    HybridOCSVM,
+    IntensityThreshold,
+    MultiView,
+    SpatialAE,
+    VQTransformer,
+)
 from aberra.contract.members import member_scores
 from aberra.data.tables import TableReader
 from aberra.declare import AnyShape, learnt_by
 from aberra.detectors.foreign import ForeignTrainer
+from aberra.model_file.derive import learnt_kinds
 
 rng = np.random.default_rng(0)
 TABLE, WIDE = rng.normal(size=(60, 5)), rng.normal(size=(12, 20))
@@ -30,6 +46,16 @@ DETECTORS = [
     DeepSVDD(epochs=1, pretrain_epochs=1, **SHORT),
     RSRAE(epochs=1, **SHORT),
     DAGPR(pretrain_epochs=1, **SHORT),
+]
+BRIEF = {"train_steps": 1, "batch_size": 2, "random_state": 0}
+LOCALISERS = [
+    DDPM(**BRIEF),
+    ADDM(style="printed", **BRIEF),
+    SpatialAE(**BRIEF),
+    DenseVAE(**BRIEF),
+    FAnoGAN(encoder_steps=1, **BRIEF),
+    VQTransformer(transformer_steps=1, **BRIEF),
+    IntensityThreshold(random_state=0),
 ]
 CASES = [(d, X) for d in DETECTORS for X in (TABLE, IMAGES)] + [(MultiView(random_state=0), WIDE)]
 
@@ -120,6 +146,20 @@ def test_learnt_attributes_are_declared_with_types_that_can_be_read(detector):
     for name in found:
         if name != "n_features_in_":  # the size D itself
             check(hints[name], getattr(model, name), {"D": 5})
+
+
+@pytest.mark.parametrize("localiser", LOCALISERS, ids=lambda one: type(one).__name__)
+def test_types_of_a_trained_localiser_hold_and_are_all_it_needs(localiser):
+    model = localiser.fit(IMAGES)
+    check_part(model.members_, {})
+    again = made_again(model.members_)
+    np.testing.assert_array_equal(again.maps(IMAGES), model.members_.maps(IMAGES))
+    hints = get_type_hints(type(model), include_extras=True)
+    assert {field.name for field in learnt_by(type(model))} == set(vars(model)) - set(
+        model.get_params()
+    )
+    assert type(model.members_) is hints["members_"]
+    learnt_kinds(type(model))  # the model file can read these types
 
 
 def test_reader_of_tables_is_made_again_from_its_fields():

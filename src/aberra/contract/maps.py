@@ -30,8 +30,8 @@ def upper_quantile(values: NDArray[np.float32], counts: NDArray[Any], share: flo
     return float(v[order][np.argmax(above <= share * c.sum())])
 
 
-def masked(maps: NDArray[np.float32], mask: ArrayLike | None) -> NDArray[np.float32]:
-    """Return the maps (n, h, w) with 0 outside the mask; without a mask, as they are."""
+def masked(maps: NDArray[Any], mask: ArrayLike | None) -> NDArray[Any]:
+    """Return maps (n, h, w) with 0 outside the mask; without a mask, as they are."""
     if mask is None:
         return maps
     inside = np.asarray(mask)

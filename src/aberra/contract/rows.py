@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from aberra import thresholds
 from aberra.contract.explaining import column_shares, quartiles
 from aberra.contract.members import Data, Scores, member_scores
 from aberra.contract.scorer import Scorer
@@ -25,20 +23,13 @@ from aberra.data.tables import (
 from aberra.declare import Shape, Size, estimator, learnt, parameter
 from aberra.errors import CollapseWarning, DataError, DivergenceError
 from aberra.rng import single_thread
-from aberra.scikit import Interval, StrOptions
+from aberra.scikit import StrOptions
 
 
 @estimator
 class RowScorer(Scorer):
     """A model of rows: a detector, or an ensemble; images are rows of pixels to it."""
 
-    threshold: float | str = parameter(
-        StrOptions({"auto", *thresholds.RULES}),
-        Interval(Real, 0, 1, closed="neither"),
-        default="auto",
-        doc="""The rule that places `threshold_` on the training scores without labels; a number
-        is the share of training rows to flag.""",
-    )
     missing: Missing = parameter(
         StrOptions({"error", "impute"}),
         default="error",
@@ -180,8 +171,7 @@ class RowScorer(Scorer):
                 "the learning rate, or look for columns of extreme scale."
             )
         self._warn_if_constant(scores, data)
-        self.threshold_, self.threshold_rule_ = thresholds.threshold(scores, self.threshold)
-        self.contamination_ = float(np.mean(scores > self.threshold_))
+        self._place_threshold(scores)
         self.references_ = quartiles(data)
 
     def _warn_if_constant(self, scores: Scores, data: Data) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
+from numbers import Real
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -17,10 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.metaestimators import available_if
 
+from aberra import thresholds
 from aberra.contract.members import Data, Members, Scores
 from aberra.declare import estimator, learnt, parameter
 from aberra.rng import RandomState
-from aberra.scikit import check_sample_weight
+from aberra.scikit import Interval, StrOptions, check_sample_weight
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -49,6 +51,13 @@ def _localises(model: Scorer) -> bool:
 class Scorer(OutlierMixin, BaseEstimator, ABC):
     """What a fitted detector, ensemble or localiser answers; subclasses learn `members_`."""
 
+    threshold: float | str = parameter(
+        StrOptions({"auto", *thresholds.RULES}),
+        Interval(Real, 0, 1, closed="neither"),
+        default="auto",
+        doc="""The rule that places `threshold_` on the training scores without labels; a number
+        is the share of training samples to flag.""",
+    )
     random_state: RandomState = parameter(
         "random_state",
         default=None,
@@ -97,6 +106,11 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """Return -1 for anomalies and 1 for normal samples."""
         return np.where(self.decision_function(X) < 0, -1, 1)
+
+    def _place_threshold(self, scores: Scores) -> None:
+        """Place the threshold on the scores of samples, most of which are normal."""
+        self.threshold_, self.threshold_rule_ = thresholds.threshold(scores, self.threshold)
+        self.contamination_ = float(np.mean(scores > self.threshold_))
 
     # What localisers and ensembles of them can do besides
 

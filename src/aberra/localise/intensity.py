@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from numbers import Integral
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from aberra.data.images import TrainingImages, parts
-from aberra.localise.base import Error, Localiser, MapStyle, Restorers
+from aberra.declare import changed, estimator, learnt, parameter
+from aberra.localise.base import Localiser
 from aberra.localise.frame import Frame
-from aberra.rng import RandomState
-from aberra.scikit import StrOptions
+from aberra.localise.restorers import Error, MapStyle, Restorers
+from aberra.scikit import Interval, StrOptions
 
 Side = Literal["dark", "bright", "both"]
 Reference = Literal["pixel", "overall"]
@@ -41,6 +43,7 @@ class LevelPlan:
 class Level(nn.Module):
     """What healthy images look like in the middle."""
 
+    plan: LevelPlan
     level: Tensor  # (c, h, w)
 
     def __init__(self, plan: LevelPlan) -> None:
@@ -53,8 +56,6 @@ class Level(nn.Module):
 class Levels(Restorers):
     """Members that restore every image to the same one."""
 
-    frame: Frame
-    style: MapStyle
     nets: list[Level] = field(repr=False)
 
     def restore(self, x: Tensor) -> Tensor:
@@ -62,39 +63,17 @@ class Levels(Restorers):
         return torch.stack([net.level.expand_as(x) for net in self.nets])
 
 
+@estimator
 class IntensityThreshold(Localiser):
     """How much darker or brighter a pixel is than in healthy images; no network.
 
     Where lesions are simply dark or bright, as in many a benchmark, this is hard to beat (Meissen
     et al. 2021). A localiser that does not is not worth its training.
 
-    Parameters
+    References
     ----------
-    side : {"dark", "bright", "both"}
-        Which pixels are odd.
-    reference : {"pixel", "overall"}
-        The median of the healthy images at the same pixel, which supposes that images are aligned,
-        or the median of all their pixels, which makes the map a plain threshold on intensity. Give
-        masks with the latter, or the background is as odd as can be.
-    image_size : int, optional
-        Longest side the map is computed at; larger images are reduced to it. As they come by
-        default.
-    smooth : int
-        Side of the square, in pixels, over which the map is averaged; odd, 1 for none.
-    holdout : float
-        Share of the training images (or of the patients, with `groups`) that is kept for the
-        threshold; 0 places it on the training images themselves.
-    false_alarm_rate : float
-        Share of the pixels of healthy images that `segment` may flag.
-    random_state : int, RandomState or None
-        Chooses the images that are held out.
-
-    Attributes
-    ----------
-    threshold_ : float
-        Height of the map above which `segment` flags a pixel.
-    image_shape_ : tuple
-        Channels, height and width of the training images.
+    Meissen, Kaissis and Rueckert (2021), "Challenging current semi-supervised anomaly segmentation
+    methods for brain MRI", MICCAI BrainLes workshop.
 
     Examples
     --------
@@ -106,39 +85,39 @@ class IntensityThreshold(Localiser):
     (20, 16, 16)
     """
 
-    members_: Levels
+    side: Side = parameter(
+        StrOptions({"dark", "bright", "both"}),
+        default="both",
+        kw_only=False,
+        doc="Which pixels are odd: those that are too dark, too bright, or both.",
+    )
+    reference: Reference = parameter(
+        StrOptions({"pixel", "overall"}),
+        default="pixel",
+        doc="""What a pixel is compared with: the median of the healthy images at the same pixel,
+        which supposes that images are aligned, or the median of all their pixels, which makes the
+        map a plain threshold on intensity. Give masks with the latter, or the background is as odd
+        as can be.""",
+    )
+    image_size: int | None = changed(
+        default=None,
+        doc="""Longest side, in pixels, at which the map is computed; larger images are reduced to
+        it. None takes the images as they come.""",
+    )
+    smooth: int = changed(
+        Interval(Integral, 1, None, closed="left"),
+        default=5,
+        doc="""Side, in pixels, of the square over which the map is averaged; it must be odd, and 1
+        averages nothing.""",
+    )
 
-    _parameter_constraints: dict[str, list[Any]] = {
-        **{
-            name: allowed
-            for name, allowed in Localiser._localiser_constraints.items()
-            if name not in ("preset", "error")
-        },
-        "side": [StrOptions({"dark", "bright", "both"})],
-        "reference": [StrOptions({"pixel", "overall"})],
-    }
-
-    def __init__(
-        self,
-        side: Side = "both",
-        *,
-        reference: Reference = "pixel",
-        image_size: int | None = None,
-        smooth: int = 1,
-        holdout: float = 0.1,
-        false_alarm_rate: float = 0.01,
-        random_state: RandomState = None,
-    ) -> None:
-        self.side = side
-        self.reference = reference
-        self.image_size = image_size
-        self.smooth = smooth
-        self.holdout = holdout
-        self.false_alarm_rate = false_alarm_rate
-        self.random_state = random_state
+    members_: Levels = learnt()
 
     def _size_and_multiple(self) -> tuple[int, int]:
-        return AS_THEY_COME, 1
+        return self.image_size or AS_THEY_COME, 1
+
+    def _map_style(self) -> MapStyle:
+        return MapStyle(ERRORS[self.side], self.smooth)
 
     def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> Level:
         n, c, h, w = images.shape
@@ -155,5 +134,5 @@ class IntensityThreshold(Localiser):
         net.level.copy_(middle.reshape(c, h, w))
         return net.eval()
 
-    def _members(self, frame: Frame, trained: list[Level]) -> Levels:
-        return Levels(frame, MapStyle(ERRORS[self.side], self.smooth), trained)
+    def _members(self, frame: Frame, nets: list[Level]) -> Levels:
+        return Levels(frame, self._map_style(), nets)

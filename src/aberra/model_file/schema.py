@@ -29,33 +29,24 @@ from aberra.detectors.multiview import (
 from aberra.detectors.ocsvm import OCSVM, Expansions, KernelExpansion
 from aberra.detectors.rsrae import RSRAE, Subspaces
 from aberra.detectors.scaling import Scaling
-from aberra.localise.base import MapStyle
-from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM, Denoisers, Walk
-from aberra.localise.fanogan import AnoGANNet, AnoGANPlan, FAnoGAN
+from aberra.localise.diffusion import ADDM, DDPM, AnoDDPM
+from aberra.localise.fanogan import AnoGANNets, FAnoGAN
 from aberra.localise.frame import Frame
+from aberra.localise.healing import CodeHealers, Healing
 from aberra.localise.intensity import IntensityThreshold, Level, LevelPlan, Levels
-from aberra.localise.reconstruction import (
-    DenseNet,
-    DensePlan,
-    DenseVAE,
-    Rebuilders,
-    SpatialAE,
-    SpatialNet,
-    SpatialPlan,
-)
-from aberra.localise.vqvae_transformer import (
-    CodeHealers,
-    Healing,
-    VQNet,
-    VQPlan,
-    VQTransformer,
-)
+from aberra.localise.reconstruction import DenseNets, DenseVAE, SpatialAE, SpatialNets
+from aberra.localise.restorers import MapStyle
+from aberra.localise.vqvae_transformer import VQTransformer
+from aberra.localise.walk import Denoisers, Walk
 from aberra.model_file.composite import NamedBy, Networks, OneOf, Part
 from aberra.model_file.foreign import Foreign
 from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, Scalar
+from aberra.nets.anogan import AnoGANNet, AnoGANPlan
+from aberra.nets.baur import DenseNet, DensePlan, SpatialNet, SpatialPlan
 from aberra.nets.conv import ConvLayer, ConvPlan, FrozenConv
 from aberra.nets.stacked import FrozenMLP
 from aberra.nets.unet import Denoiser, UNetPlan
+from aberra.nets.vq import VQNet, VQPlan
 from aberra.robust.adc import ADC
 from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round
@@ -213,7 +204,7 @@ NETS = ListOf(
 )
 RESTORERS: dict[str, Kind] = {"frame": plain(Frame), "style": plain(MapStyle), "nets": NETS}
 DENOISERS = Part(Denoisers, {**RESTORERS, "way": plain(Walk)})
-REBUILDERS = Part(Rebuilders, RESTORERS)
+SPATIAL, DENSE, ANOGAN = (Part(cls, RESTORERS) for cls in (SpatialNets, DenseNets, AnoGANNets))
 HEALERS = Part(CodeHealers, {**RESTORERS, "healing": plain(Healing)})
 LEVELS = Part(Levels, RESTORERS)
 ANY_MEMBERS = OneOf(
@@ -227,7 +218,9 @@ ANY_MEMBERS = OneOf(
     FOREIGN,
     LEVELS,
     HEALERS,
-    REBUILDERS,
+    SPATIAL,
+    DENSE,
+    ANOGAN,
     DENOISERS,
 )
 COMMITTEE = Part(Committee, {"parts": ListOf(ANY_MEMBERS)})
@@ -277,10 +270,10 @@ LEARNT: Mapping[type, Mapping[str, Kind]] = {
     ADDM: {**LOCALISER, "members_": DENOISERS},
     AnoDDPM: {**LOCALISER, "members_": DENOISERS},
     DDPM: {**LOCALISER, "members_": DENOISERS},
-    DenseVAE: {**LOCALISER, "members_": REBUILDERS},
-    FAnoGAN: {**LOCALISER, "members_": REBUILDERS},
+    DenseVAE: {**LOCALISER, "members_": DENSE},
+    FAnoGAN: {**LOCALISER, "members_": ANOGAN},
     IntensityThreshold: {**LOCALISER, "members_": LEVELS},
-    SpatialAE: {**LOCALISER, "members_": REBUILDERS},
+    SpatialAE: {**LOCALISER, "members_": SPATIAL},
     VQTransformer: {**LOCALISER, "members_": HEALERS},
     AutoEncoder: {**COMMON, **LOSSES, "members_": RECONSTRUCTORS},
     DAGPR: {**COMMON, **LOSSES, "members_": REGRESSIONS},

@@ -32,6 +32,8 @@ class Discriminator(nn.Module):
     more channel, which the noise in the image gives away in any case.
     """
 
+    plan: DiscriminatorPlan
+
     def __init__(self, plan: DiscriminatorPlan) -> None:
         super().__init__()
         from monai.networks.nets.patchgan_discriminator import PatchDiscriminator

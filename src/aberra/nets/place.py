@@ -59,7 +59,7 @@ def find_place(device: str = "auto", precision: Precision = "auto") -> Place:
     """Return this process's place: `device` may be "auto", "cpu", "cuda", "cuda:1", "mps"."""
     n_processes = int(os.environ.get("WORLD_SIZE", "1"))
     if n_processes == 1:
-        where = torch.device(best_device() if device == "auto" else device)
+        where = device_named(device)
         return Place(where, bfloat16_pays(where) if precision == "auto" else precision != "float32")
     from lightning_fabric import Fabric
 
@@ -74,6 +74,11 @@ def find_place(device: str = "auto", precision: Precision = "auto") -> Place:
     fabric.launch()
     half = bfloat16_pays(fabric.device) if precision == "auto" else precision != "float32"
     return Place(fabric.device, half, fabric.global_rank, n_processes, fabric)
+
+
+def device_named(name: str) -> torch.device:
+    """Return a device by its name; "auto" is the best there is."""
+    return torch.device(best_device() if name == "auto" else name)
 
 
 def best_device() -> str:

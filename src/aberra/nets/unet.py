@@ -16,6 +16,9 @@ class UNetPlan:
 
     `patch` pixels a side become channels before the first layer and pixels again after the last.
     With 2, a step at 64 x 64 took 0.70 s instead of 2.6 s for a batch of 16 on one core.
+
+    Layers are normalised in `groups` groups of channels. With as many groups as channels each
+    channel loses its mean, and the network cannot tell how bright the noise is as a whole.
     """
 
     n_channels: int
@@ -24,15 +27,13 @@ class UNetPlan:
     attention: tuple[bool, ...]
     patch: int
     head_width: int = 32
-
-    @property
-    def multiple(self) -> int:
-        """Sides of an image must be multiples of this."""
-        return int(self.patch * 2 ** (len(self.widths) - 1))
+    groups: int = 32
 
 
 class Denoiser(nn.Module):
     """Predicts the noise in x_t; `time` is t as a share of T."""
+
+    plan: UNetPlan
 
     def __init__(self, plan: UNetPlan) -> None:
         super().__init__()
@@ -48,7 +49,7 @@ class Denoiser(nn.Module):
             num_res_blocks=plan.res_blocks,
             attention_levels=plan.attention,
             num_head_channels=plan.head_width,
-            norm_num_groups=min(32, *plan.widths),
+            norm_num_groups=min(plan.groups, *plan.widths),
         )
 
     def forward(self, xt: Tensor, time: Tensor) -> Tensor:
