@@ -1,6 +1,7 @@
 """Save a fitted model to one file and load it back, to the last bit and without running its code.
 
-`container` is the frame of the file, `schema` says what each estimator consists of, `kinds`,
+`container` is the frame of the file, `derive` reads from the types of registered methods what each
+of them consists of, `kinds`,
 `composite`, `values` and `foreign` write and read the pieces.
 """
 
@@ -24,8 +25,8 @@ from aberra.errors import ModelFileError
 from aberra.files import write_atomically
 from aberra.model_file import container
 from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
+from aberra.model_file.derive import CLASSES, learnt_kinds
 from aberra.model_file.kinds import Kind, Reader, Writer, damaged
-from aberra.model_file.schema import CLASSES, LEARNT, OPTIONAL
 from aberra.model_file.values import Unfitted, Values
 
 __all__ = ["load", "load_notes", "save"]
@@ -207,8 +208,8 @@ def _put_together(manifest: dict[str, Any], arrays: container.Arrays) -> Any:
 
 def _learnt(model: Any, held: Mapping[str, Any]) -> dict[str, Kind]:
     """Return the kinds of all that this model has learnt."""
-    optional = {name: kind for name, kind in OPTIONAL.items() if name in held}
-    return {**LEARNT[type(model)], **optional}
+    always, sometimes = learnt_kinds(type(model))
+    return {**always, **{name: kind for name, kind in sometimes.items() if name in held}}
 
 
 def _versions() -> dict[str, str]:

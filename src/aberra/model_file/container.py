@@ -31,7 +31,7 @@ from aberra.errors import ModelFileError
 Arrays = dict[str, NDArray[Any]]
 
 MAGIC = b"\x89ABERRA\n"
-FORMAT = 2  # 1: MultiView held its scalings once a member
+FORMAT = 3  # 2: localisers had one threshold, rounds held in-bag scores; 1: before that
 HEAD = struct.Struct("<8sI32s")
 LENGTHS = struct.Struct("<QQ")
 

@@ -9,6 +9,7 @@ methods lead to.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -22,6 +23,25 @@ from aberra.model_file.foreign import Foreign
 from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, Scalar
 
 SCALARS = (int, float, str, bool)
+
+
+class _Registered(Mapping[str, Any]):
+    """The classes of registered methods by name; each is imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        for method in methods():
+            if method.name == name:
+                return method.load()
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (method.name for method in methods())
+
+    def __len__(self) -> int:
+        return sum(1 for _ in methods())
+
+
+CLASSES = _Registered()
 
 
 Kinds = dict[str, Kind]

@@ -2,7 +2,7 @@
 
 A kind turns a value into a JSON node, with arrays put aside under the name of their place
 ("members_.scaling.shift"), and back. Nothing in a node chooses code: the kind that reads it is
-known beforehand, from `schema.py`.
+known beforehand, from the types (`derive.py`).
 """
 
 from __future__ import annotations
