@@ -68,10 +68,8 @@ def plot_scores(
         numbers below the axis tell.
     threshold : float
         Where `predict` begins to say -1.
-    y : array-like of shape (n,), optional
-        True for known anomalies.
-    ax : matplotlib Axes, optional
-        Where to draw; a new figure by default.
+    y, ax
+        As in `plot_trust`.
 
     Returns
     -------

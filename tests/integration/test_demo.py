@@ -36,7 +36,7 @@ def test_demo_prints_a_table_and_ends_with_two_reports(tmp_path):
     pytest.importorskip("jinja2")
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    for word in ("IADC", "AUROC", "lost", "trust.png", "localised.png"):
+    for word in ("IADC", "AUROC", "malignant", "trust.png", "localised.png"):
         assert word in result.output
     for name in ("trust.png", "localised.png"):
         assert (tmp_path / name).stat().st_size > 10_000

@@ -76,7 +76,7 @@ def _table(lines: Sequence[Line]) -> Table:
     table = Table(title="AUROC on the dirty training table (5 members, seed 0)")
     table.add_column("detector")
     table.add_column("training")
-    for name in ("AUROC", "rows that lost trust", "of them malignant", "seconds"):
+    for name in ("AUROC", "rows with low trust", "of them malignant", "seconds"):
         table.add_column(name, justify="right")
     for line in lines:
         lost = ("", "") if line.lost_trust is None else map(str, line.lost_trust)

@@ -36,7 +36,7 @@ def report(
 
     It is one HTML file that says how the model was trained and what it finds in DATA. It works
     without a network and needs no other file. If DATA is the training data, the report also
-    says why training samples lost trust. An interrupted report starts again from the
+    shows how far each sample is trusted. An interrupted report starts again from the
     beginning.
 
     Example: aberra report model.aberra patients.csv -o report.html

@@ -36,7 +36,7 @@ HEADERS = {
 }
 
 
-class RefusedError(Exception):
+class RequestRefusedError(Exception):
     """A request that goes no further."""
 
     def __init__(self, status: int, why: str) -> None:
@@ -68,9 +68,9 @@ class Guard:
             return
         try:
             if scope["type"] != "http":
-                raise RefusedError(400, "This server speaks HTTP only.")
+                raise RequestRefusedError(400, "This server speaks HTTP only.")
             fresh = self.check(scope)
-        except RefusedError as refusal:
+        except RequestRefusedError as refusal:
             await _refuse(refusal, send)
             return
 
@@ -89,25 +89,25 @@ class Guard:
         """Refuse what must not pass; return whether the cookie is still to be set."""
         headers = _headers_once(scope["headers"])
         if headers.get("host") not in self.hosts:
-            raise RefusedError(421, "This server answers only to 127.0.0.1 and localhost.")
+            raise RequestRefusedError(421, "This server answers only to 127.0.0.1 and localhost.")
         _check_target(scope)
         fresh = self._check_token(scope, headers)
         if scope["method"] in WRITES:
             _check_write(headers)
         elif scope["method"] not in READS:
-            raise RefusedError(405, "This server answers GET, HEAD and PUT only.")
+            raise RequestRefusedError(405, "This server answers GET, HEAD and PUT only.")
         return fresh
 
     def _check_token(self, scope: MutableMapping[str, Any], headers: dict[str, str]) -> bool:
         if self._same(_cookies(headers.get("cookie", "")).get(self.cookie, "")):
             if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-                raise RefusedError(403, "This request comes from another page.")
+                raise RequestRefusedError(403, "This request comes from another page.")
             return False
         query = parse_qs(scope["query_string"].decode("latin-1"))
         first_page = scope["method"] in READS and scope["path"] == "/"
         if first_page and self._same(query.get("token", [""])[0]):
             return True
-        raise RefusedError(
+        raise RequestRefusedError(
             403, "The token is missing or old. Open the whole address that aberra view printed."
         )
 
@@ -137,24 +137,24 @@ def _check_target(scope: MutableMapping[str, Any]) -> None:
     """Refuse paths in disguise: the page itself never asks for anything but plain letters."""
     raw = scope.get("raw_path") or scope["path"].encode()
     if len(raw) + len(scope["query_string"]) > MOST_TARGET:
-        raise RefusedError(414, "The address is too long.")
+        raise RequestRefusedError(414, "The address is too long.")
     if any(piece in raw for piece in (b"%", b"..", b"\\", b"//", b"\0")):
-        raise RefusedError(400, "This server has no such address.")
+        raise RequestRefusedError(400, "This server has no such address.")
 
 
 def _check_write(headers: dict[str, str]) -> None:
     if headers.get("origin") != f"http://{headers['host']}":
-        raise RefusedError(403, "A change must come from the viewer's own page.")
+        raise RequestRefusedError(403, "A change must come from the viewer's own page.")
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise RefusedError(415, "A change must be JSON.")
+        raise RequestRefusedError(415, "A change must be JSON.")
     length = headers.get("content-length", "")
     if not length.isdecimal() or "transfer-encoding" in headers:
-        raise RefusedError(411, "A change must say how long it is.")
+        raise RequestRefusedError(411, "A change must say how long it is.")
     if int(length) > MOST_BODY:
-        raise RefusedError(413, f"A change may have at most {MOST_BODY} bytes.")
+        raise RequestRefusedError(413, f"A change may have at most {MOST_BODY} bytes.")
 
 
-async def _refuse(refusal: RefusedError, send: Send) -> None:
+async def _refuse(refusal: RequestRefusedError, send: Send) -> None:
     body = refusal.why.encode()
     headers = [
         *HEADERS.items(),

@@ -57,7 +57,7 @@ def report(
         A model file, what `fit` returned, or any fitted model of Aberra.
     data : path, optional
         Data of the kind that the model was fitted on; the page lists what is odd in them and why.
-        With the training data, it also says why training samples lost trust. By default the page
+        With the training data, it also shows how far each is trusted. By default the page
         is about the model alone.
     output : path, default="report.html"
         The page to write.
