@@ -34,8 +34,6 @@ class RoundLine:
         Samples that entered the odder part of the ranking; None in the first round.
     low_trust : int
         Samples with low trust after the round.
-    seconds : float
-        Time that training and scoring took.
     kept : bool
         Whether the model consists of this round's members.
     """
@@ -43,7 +41,6 @@ class RoundLine:
     number: int
     crossings: int | None
     low_trust: int
-    seconds: float
     kept: bool
 
 
@@ -82,8 +79,8 @@ class RoundsStory:
         """The rounds in numbers."""
         crossings: list[int | None] = [None, *self.crossings]
         return [
-            RoundLine(t + 1, crossings[t], n_low(self.trust[t]), one.seconds, t == self.kept)
-            for t, one in enumerate(self.history)
+            RoundLine(t + 1, crossings[t], n_low(self.trust[t]), t == self.kept)
+            for t in range(len(self.history))
         ]
 
     def in_short(self) -> str:
