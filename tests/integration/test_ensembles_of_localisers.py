@@ -43,9 +43,10 @@ def test_the_map_threshold_counts_training_images_by_the_trust_in_them(kind, ima
     assert model.segment(images)[15:].mean() < 3 * RATE
 
 
-def test_images_of_weight_zero_do_not_place_the_threshold(images):
+@pytest.mark.parametrize("kind", [ADC, IADC])
+def test_images_of_weight_zero_do_not_place_the_threshold(kind, images):
     weight = np.where(np.arange(150) < 140, 0.0, 1.0)
-    model = fitted(ADC, images, weight)
+    model = fitted(kind, images, weight)
     maps = model.anomaly_map(images[140:])
     counts = importance_weights(model.training_scores())[140:, None, None]
     expected = upper_quantile(maps, np.broadcast_to(counts, maps.shape), RATE)

@@ -6,7 +6,7 @@ from aberra.rng import stream
 from aberra.robust.resampling import resampled_rows, with_weight
 
 
-def test_bootstrap_draws_n_of_n_and_leaves_a_third_out():
+def test_iadc_a1_3_draws_n_of_n_and_leaves_a_third_out():
     rows = resampled_rows(2000, 3, True, stream(0))
     assert rows.shape == (3, 2000)
     shares = [len(np.unique(line)) / 2000 for line in rows]

@@ -14,7 +14,7 @@ finite_scores = hnp.arrays(
 )
 
 
-def test_weight_is_half_at_the_median_and_known_at_the_smallest_score():
+def test_iad_w_is_half_at_the_median_and_known_at_the_smallest_score():
     s = np.array([0.0, 1.0, 2.0, 3.0, 100.0])
     w = importance_weights(s, temperature=0.5)
     assert w[2] == 0.5
@@ -36,7 +36,7 @@ def test_weights_fall_with_the_score_and_stay_in_the_unit_interval(s):
     st.sampled_from([0.25, 1.0, 2.0, 1024.0]),
     st.integers(-64, 64),
 )
-def test_affine_change_of_scores_changes_no_weight(s, scale, shift):
+def test_iad_w_does_not_change_with_an_affine_change_of_the_scores(s, scale, shift):
     # Powers of two and integers: the scaled scores are exact, so the weights must be too.
     s = s.astype(np.float64)
     np.testing.assert_allclose(
@@ -59,12 +59,21 @@ def test_scores_as_close_or_as_far_as_floats_can_be():
     np.testing.assert_allclose(far, [expit(2), 0.5, 0.5, 0])
 
 
-def test_crossings_count_rows_that_entered_the_top():
+def test_iad_h_counts_rows_that_entered_the_top():
     before = np.array([0.0, 1.0, 2.0, 3.0])
     after = np.array([3.0, 1.0, 2.0, 0.0])
     assert crossings(after, before, 0.5) == 1  # row 0 came in, row 3 went out
     assert crossings(before, before, 0.5) == 0
     assert crossings(-before, before, 0.5) == 2
+
+
+def test_the_top_are_the_rows_with_the_largest_scores():
+    s = np.array([3.0, 1.0, 5.0, 5.0, 2.0])
+    assert top_rows(s, 0.2).tolist() == [False, False, True, False, False]  # ties: the earlier row
+    assert top_rows(s, 0.5).tolist() == [True, False, True, True, False]
+    # The top three stay the top three while the rest changes places: no crossing.
+    assert crossings(np.array([6.0, 2.0, 5.0, 4.0, 1.0]), s, 0.5) == 0
+    assert crossings(np.array([3.0, 9.0, 5.0, 5.0, 2.0]), s, 0.2) == 1
 
 
 @given(finite_scores, st.floats(0.01, 0.99))

@@ -1,0 +1,101 @@
+"""IADC against Algorithm 1 written out from its definition, around a detector of one number.
+
+The detector knows nothing but the weighted mean of the rows, so each round can be computed here
+in a few lines. Its score wobbles with that mean: the ranking never comes to rest completely, and
+the patience of the stopping rule decides when to stop.
+"""
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, OutlierMixin
+
+from aberra import ADC, IADC
+
+pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
+
+N = 401
+ROWS = np.random.default_rng(1).normal(size=(N, 1))
+ROWS[:30] += 4
+PRIOR = np.random.default_rng(2).uniform(0.2, 1.0, N)
+
+
+def wobbling_distance(x, mean):
+    return np.abs(x - mean) + 0.3 * np.sin(300 * x * mean)
+
+
+class OneNumber(OutlierMixin, BaseEstimator):
+    """Scores by the distance from the weighted mean."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        self.mean_ = np.average(X[:, 0], weights=sample_weight)
+        return self
+
+    def score_samples(self, X):
+        return -wobbling_distance(X[:, 0], self.mean_)
+
+
+def weights_of(scores, temperature):
+    """A sigmoid that is 0.5 at the median score and falls with the score."""
+    middle = sorted(scores)[N // 2]
+    reach = min(middle - min(scores), max(scores) - middle)
+    return np.array([1 / (1 + np.exp((s - middle) / (temperature * reach))) for s in scores])
+
+
+def crossed(now, before, ratio):
+    """Count the rows among the odd share of the ranking now that were not there before."""
+    k = int(np.ceil(ratio * N))
+    return len(set(np.argsort(-now)[:k]) - set(np.argsort(-before)[:k]))
+
+
+def algorithm_1(ratio, temperature, patience, prior, max_rounds):
+    """Return the scores of all rounds, the crossings, and the round to keep."""
+    w, rounds, h = np.ones(N), [], []
+    while len(rounds) < max_rounds:
+        mean = np.sum(w * prior * ROWS[:, 0]) / np.sum(w * prior)
+        rounds.append(wobbling_distance(ROWS[:, 0], mean))
+        w = weights_of(rounds[-1], temperature)
+        if len(rounds) == 1:
+            continue
+        h.append(crossed(rounds[-1], rounds[-2], ratio))
+        since_best = len(h) - 1 - h.index(min(h))
+        calm = min(h) <= ratio * (1 - ratio) * N / 4
+        if h[-1] == 0 or (calm and since_best >= patience):
+            break
+    return rounds, h, 1 + h.index(min(h))
+
+
+@pytest.mark.parametrize("prior", [np.ones(N), PRIOR], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"outlier_ratio": 0.3},
+        {"outlier_ratio": 0.3, "patience": 4},
+        {"temperature": 1.0, "patience": 3},
+    ],
+    ids=["defaults", "ratio", "patience", "temperature"],
+)
+def test_iadc_a1_is_the_algorithm_written_out(settings, prior):
+    weight = None if prior is not PRIOR else PRIOR
+    model = IADC(OneNumber(), n_members=2, resample=False, random_state=0, **settings)
+    history = model.fit(ROWS, sample_weight=weight).history_
+    said = {"ratio": 0.5, "temperature": 0.5, "patience": 2}  # the documented defaults
+    said |= {"ratio" if k == "outlier_ratio" else k: v for k, v in settings.items()}
+    rounds, h, kept = algorithm_1(**said, prior=prior, max_rounds=30)
+    assert 3 < len(rounds) < 30, "the example must stop by the rule"
+    assert min(h) > 0, "the patience must decide, not a ranking that stands still"
+    assert history.reason == "settled"
+    assert len(history) == len(rounds)
+    assert history.crossings() == h
+    assert history.kept == kept
+    for ours, theirs in zip(history, rounds, strict=True):
+        np.testing.assert_allclose(ours.scores, theirs, rtol=0, atol=1e-6)
+    final = weights_of(rounds[kept], said["temperature"])
+    np.testing.assert_allclose(model.weights_, final, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(model.anomaly_score(ROWS), rounds[kept], rtol=0, atol=1e-6)
+
+
+def test_adc_is_the_first_round_with_the_weights_that_are_given():
+    model = ADC(OneNumber(), n_members=2, resample=False).fit(ROWS, sample_weight=PRIOR)
+    first = wobbling_distance(ROWS[:, 0], np.average(ROWS[:, 0], weights=PRIOR))
+    np.testing.assert_allclose(model.round_.scores, first, rtol=0, atol=1e-12)
