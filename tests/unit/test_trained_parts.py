@@ -29,7 +29,7 @@ from aberra import (
 )
 from aberra.contract.members import member_scores
 from aberra.data.tables import TableReader
-from aberra.declare import AnyShape, learnt_by
+from aberra.declare import AnyShape, Size, learnt_by
 from aberra.detectors.foreign import ForeignTrainer
 from aberra.model_file.derive import learnt_kinds
 
@@ -71,7 +71,9 @@ def kept(part):
 def check(hint, value, sizes):
     """Compare a value with its type; `sizes` are the dimensions of this part and of the model."""
     origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
+    if origin is Annotated and isinstance(inner[1], Size):
+        assert value == sizes[inner[1].name]
+    elif origin is Annotated:
         check_array(inner[0], inner[1], value, sizes)
     elif origin is Literal:
         assert value in inner
