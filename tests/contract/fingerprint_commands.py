@@ -177,14 +177,17 @@ def of_heads(folder: Path) -> Found:
 
 
 def of_cells(folder: Path) -> Found:
-    """Return the cells of a figure: many seeds at once, and the keys by which they are found."""
+    """Return the cells of a figure, which are computed for many seeds at once."""
     options = ["--profile", "smoke", "--data-dir", odds_folder(folder), "--out", folder / "out"]
     answer("reproduce", "auc-per-round", *options)
     text = (folder / "out" / "cells" / "odds.jsonl").read_text()
-    cells = sorted(map(json.loads, text.splitlines()), key=lambda cell: cell["key"])
+    # By set and seed, so that numbers are compared with their like even if the keys have changed.
+    cells = sorted(
+        map(json.loads, text.splitlines()),
+        key=lambda cell: (cell["setting"]["set"], cell["setting"]["seed"]),
+    )
     scores = [arrays(folder / "out/arrays/odds" / f"{cell['key']}.npz") for cell in cells]
     return {
-        "key": [cell["key"] for cell in cells],
         "auroc": [cell["auroc"][name] for cell in cells for name in ("Single", "ADC", "IADC")],
         "rounds": [value for cell in cells for value in cell["rounds"]],
         "scores": np.concatenate([values for file in scores for values in file.values()]),
