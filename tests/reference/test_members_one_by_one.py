@@ -1,4 +1,7 @@
-"""The stacked members against the same members trained one by one, in plain PyTorch."""
+"""The stacked members against the same members trained one by one, in plain PyTorch.
+
+The networks are written as anybody would write them; the losses are the tagged functions.
+"""
 
 import itertools
 
@@ -10,6 +13,13 @@ from torch import nn
 from aberra import DAGPR, RSRAE, AutoEncoder, DeepSVDD
 from aberra.contract.members import row_counts
 from aberra.detectors.deep_svdd import centres
+from aberra.detectors.objectives import (
+    ae_iadc,
+    dsvdd_iadc,
+    rsrae_iadc,
+    squared_error,
+    unit_sphere,
+)
 from aberra.detectors.scaling import min_max
 from aberra.detectors.training import Prepared, as_tensors
 from aberra.nets.stacked import MLPStack
@@ -74,10 +84,17 @@ def train_member(network_parameters, loss, batches):
         optimiser.step()
 
 
-def reconstruction(encoder, decoder, code=lambda z: z):
+def one_member(rows):
+    """Return rows (B, d) as the tagged functions take them, (1, d, B)."""
+    return rows.T[None]
+
+
+def reconstruction(encoder, decoder, on_sphere=False):
     def loss(x, w):
-        x_hat = torch.sigmoid(decoder(code(encoder(x))))
-        return (w * ((x - x_hat) ** 2).sum(dim=1)).mean()
+        z = encoder(x)
+        code = unit_sphere(one_member(z))[0].T if on_sphere else z
+        x_hat = torch.sigmoid(decoder(code))
+        return ae_iadc(squared_error(one_member(x), one_member(x_hat)), w[None])
 
     return loss
 
@@ -136,7 +153,9 @@ def test_deep_svdd_parameters(case):
         batches = epochs(prepared.data, drawn[j], w[j], generator, EPOCHS)
         train_member(
             encoder.parameters(),
-            lambda x, w, net=encoder, c=c: (w * ((net(x) - c) ** 2).sum(dim=1)).mean(),
+            lambda x, w, net=encoder, c=c: dsvdd_iadc(
+                one_member(net(x)), c[None, :, None], w[None]
+            ),
             batches,
         )
         last = members.encoder.weights[-1][j].float()
@@ -161,10 +180,8 @@ def test_rsrae_parameters(case):
 
         def loss(x, w, encoder=encoder, decoder=decoder, A=A):
             z = encoder(x)
-            error = (x - torch.sigmoid(decoder(z @ A.T))).norm(dim=1)
-            projection = (z - z @ A.T @ A).norm(dim=1)
-            slant = ((A @ A.T - torch.eye(len(A))) ** 2).sum()
-            return (w * (error + 0.1 * projection)).mean() + 0.1 * slant
+            error = squared_error(one_member(x), one_member(torch.sigmoid(decoder(z @ A.T))))
+            return rsrae_iadc(error, one_member(z), A[None], w[None], 0.1, 0.1)
 
         parameters = [*encoder.parameters(), *decoder.parameters(), A]
         train_member(parameters, loss, epochs(prepared.data, drawn[j], w[j], generator, EPOCHS))
@@ -178,7 +195,7 @@ def test_dagpr_autoencoder_parameters(case):
     for j, seed in enumerate(seeds):
         generator = torch_generator(seed)
         encoder, decoder = autoencoder_by_hand(generator)
-        loss = reconstruction(encoder, decoder, lambda z: z / z.norm(dim=1, keepdim=True))
+        loss = reconstruction(encoder, decoder, on_sphere=True)
         parameters = [*encoder.parameters(), *decoder.parameters()]
         train_member(parameters, loss, epochs(prepared.data, drawn[j], w[j], generator, EPOCHS))
         last = members.encoder.weights[-1][j].float()

@@ -3,9 +3,8 @@
 import numpy as np
 import torch
 
-from aberra.detectors.deep_svdd import dsvdd_iadc
-from aberra.detectors.rsrae import rsrae_iadc
-from aberra.detectors.training import ae_iadc, batch_length, batches, squared_error
+from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error
+from aberra.detectors.training import batch_length, batches
 from aberra.rng import torch_generator
 
 M, D, B = 3, 4, 5

@@ -14,7 +14,7 @@ from sklearn.ensemble import IsolationForest
 from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
 from aberra.contract.members import member_scores
 from aberra.data.tables import TableReader
-from aberra.declare import AnyShape, learnt_by
+from aberra.declare import AnyShape, Size, learnt_by
 from aberra.detectors.foreign import ForeignTrainer
 
 rng = np.random.default_rng(0)
@@ -45,7 +45,9 @@ def kept(part):
 def check(hint, value, sizes):
     """Compare a value with its type; `sizes` are the dimensions of this part and of the model."""
     origin, inner = get_origin(hint), get_args(hint)
-    if origin is Annotated:
+    if origin is Annotated and isinstance(inner[1], Size):
+        assert value == sizes[inner[1].name]
+    elif origin is Annotated:
         check_array(inner[0], inner[1], value, sizes)
     elif origin is Literal:
         assert value in inner
@@ -118,8 +120,7 @@ def test_learnt_attributes_are_declared_with_types_that_can_be_read(detector):
     assert {name for name, optional in declared.items() if not optional} <= found
     assert type(model.members_) is hints["members_"]
     for name in found:
-        if hints[name] is not int:
-            check(hints[name], getattr(model, name), {"D": 5})
+        check(hints[name], getattr(model, name), {"D": 5})
 
 
 def test_reader_of_tables_is_made_again_from_its_fields():

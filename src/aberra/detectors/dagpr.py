@@ -20,8 +20,9 @@ from aberra.contract.members import Data, Rows
 from aberra.declare import Shape, changed, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE
 from aberra.detectors.network import CodeDetector, NetworkMembers
+from aberra.detectors.objectives import squared_error, unit_sphere
 from aberra.detectors.ocsvm import gaussian_kernel
-from aberra.detectors.training import Prepared, squared_error, unit_sphere
+from aberra.detectors.training import Prepared
 from aberra.nets.conv import ConvStack, strided
 from aberra.nets.networks import Frozen, Stack
 from aberra.rng import torch_generator

@@ -14,8 +14,10 @@ from torch import Tensor
 
 from aberra.contract.members import Data, Rows, row_counts
 from aberra.declare import Shape, estimator, learnt, parameter
+from aberra.detectors.aims import to_centre
 from aberra.detectors.base import TABLE_TILE
 from aberra.detectors.network import CodeDetector, NetworkMembers
+from aberra.detectors.objectives import distance, dsvdd_iadc
 from aberra.detectors.training import (
     Lessons,
     Prepared,
@@ -25,25 +27,11 @@ from aberra.detectors.training import (
 )
 from aberra.nets.conv import ConvStack
 from aberra.nets.networks import Stack
-from aberra.nets.perceptron import to_centre
 from aberra.nets.stacked import MLPStack
 from aberra.rng import torch_generator
 from aberra.scikit import Interval
 
 CENTRE_MARGIN = 0.1
-
-
-def distance(z: Tensor, c: Tensor) -> Tensor:
-    """Squared distance of each mapped sample to its member's centre [IADC-6s]."""
-    return (z - c).square().sum(dim=1)
-
-
-def dsvdd_iadc(z: Tensor, c: Tensor, w: Tensor) -> Tensor:
-    """Weighted mean squared distance to the centre, summed over members [IADC-6].
-
-    With w = 1 this is plain Deep SVDD, IADC-5.
-    """
-    return (w * distance(z, c)).mean(dim=-1).sum()
 
 
 @estimator

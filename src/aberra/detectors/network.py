@@ -15,13 +15,13 @@ from torch import Tensor
 from aberra.contract.members import Data, Members, Rows
 from aberra.declare import estimator, learnt, parameter
 from aberra.detectors.base import IMAGE_TILE, TABLE_TILE, Detector
+from aberra.detectors.objectives import squared_error
 from aberra.detectors.scaling import Scaling, min_max, pixels
 from aberra.detectors.training import (
     Lessons,
     Prepared,
     Schedule,
     as_tensors,
-    squared_error,
     train_autoencoder,
 )
 from aberra.errors import DataError

@@ -14,46 +14,21 @@ from torch import Tensor
 
 from aberra.contract.members import Rows
 from aberra.declare import Shape, changed, estimator, learnt, parameter
+from aberra.detectors.aims import to_reconstruct
 from aberra.detectors.network import Reconstruction, ReconstructionDetector
+from aberra.detectors.objectives import rsrae_iadc, squared_error
 from aberra.detectors.training import (
     Lessons,
     Prepared,
     as_tensors,
-    squared_error,
     train_convolutions,
     train_perceptrons,
 )
 from aberra.nets.conv import ConvStack, strided
 from aberra.nets.networks import Frozen, Stack
-from aberra.nets.perceptron import to_reconstruct
 from aberra.nets.stacked import MLPStack, linear_layer
 from aberra.rng import torch_generator
 from aberra.scikit import Interval
-
-
-def rsrae_iadc(
-    error: Tensor, z: Tensor, A: Tensor, w: Tensor, lambda1: float, lambda2: float
-) -> Tensor:
-    """Weighted reconstruction and projection norms plus the orthogonality of A [IADC-8].
-
-    `error` is the squared reconstruction error (m, B), z (m, D, B), A (m, d, D). With w = 1 this
-    is plain RSRAE, IADC-7.
-
-    Deviation: the first two terms are means over the batch, not sums over n, so that `lambda2`
-    keeps its meaning whatever the size of batch or data.
-    """
-    residual = z - A.transpose(1, 2) @ (A @ z)
-    norms = _root(error) + lambda1 * _root(residual.square().sum(dim=1))
-    return (w * norms).mean(dim=-1).sum() + lambda2 * orthogonality(A)
-
-
-def orthogonality(A: Tensor) -> Tensor:
-    """Squared Frobenius distance of A A^T to the identity, summed over members."""
-    return (A @ A.transpose(1, 2) - torch.eye(A.shape[1])).square().sum()
-
-
-def _root(squares: Tensor) -> Tensor:
-    return (squares + 1e-12).sqrt()  # the norm has no gradient at zero
 
 
 @estimator

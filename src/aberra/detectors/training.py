@@ -15,11 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from aberra.detectors.aims import Adam, Aim, State, chain_of, to_reconstruct
+from aberra.detectors.compiled_training import train_epoch
+from aberra.detectors.objectives import ae_iadc, squared_error, unit_sphere
 from aberra.detectors.scaling import Scaling
 from aberra.errors import DataError
 from aberra.nets.conv import ConvStack
 from aberra.nets.networks import Stack
-from aberra.nets.perceptron import Aim, Net, Pace, State, to_reconstruct, train_epoch
 from aberra.nets.stacked import LINEAR, SPHERE, Layer, MLPStack
 from aberra.progress import advance
 from aberra.rng import n_threads
@@ -59,20 +61,6 @@ class Lessons:
     weights: Tensor  # (m, n)
     generators: Sequence[torch.Generator]  # for each member's shuffling
     schedule: Schedule
-
-
-def squared_error(x: Tensor, x_hat: Tensor) -> Tensor:
-    """Squared distance of each sample to its reconstruction; also the AE's score [IADC-4s]."""
-    return (x - x_hat).square().sum(dim=1)
-
-
-def ae_iadc(error: Tensor, w: Tensor) -> Tensor:
-    """Weighted mean of the squared errors of each member, summed over members [IADC-4].
-
-    With w = 1 this is the plain autoencoder's loss, IADC-3. The members share no parameter, so the
-    gradient of the sum is each member's own gradient.
-    """
-    return (w * error).mean(dim=-1).sum()
 
 
 def batches(
@@ -122,15 +110,15 @@ def train_perceptrons(
     weight, kinds, mean, variance = (list(part) for part in zip(*layers, strict=True))
     parameters, statistics = _flat(weight), np.stack([_flat(mean), _flat(variance)], axis=1)
     moments = np.zeros((n_members, 2, parameters.shape[1]), dtype=np.float32)
-    net = Net(np.array([weight[0].shape[2], *(w.shape[1] for w in weight)]), np.array(kinds))
+    chain = chain_of([weight[0].shape[2], *(w.shape[1] for w in weight)], kinds)
     data, weights = lessons.prepared.data.numpy(), lessons.weights.contiguous().numpy()
 
     def one_epoch(j: int, epoch: int) -> float:
         order = torch.randperm(rows.shape[1], generator=lessons.generators[j])[: n_steps * size]
         state = State(parameters[j], moments[j], statistics[j])
-        pace = Pace(epoch * n_steps, schedule.learning_rate, schedule.weight_decay)
+        adam = Adam(epoch * n_steps, schedule.learning_rate, schedule.weight_decay)
         drawn = rows[j][order].numpy()
-        return train_epoch(data, drawn, weights[j], size, net, aims[j], state, pace)
+        return train_epoch(data, drawn, weights[j], size, chain, aims[j], state, adam)
 
     losses = []
     with ThreadPoolExecutor(min(n_threads(), n_members)) as threads:
@@ -203,11 +191,6 @@ def train_autoencoder(
         return ae_iadc(squared_error(x, x_hat), w)
 
     return train_convolutions([encoder, decoder], objective, lessons)
-
-
-def unit_sphere(z: Tensor) -> Tensor:
-    """Scale every code (m, k, B) to length one."""
-    return z / z.square().sum(dim=1, keepdim=True).add(1e-12).sqrt()
 
 
 def as_tensors(rows: NDArray[np.int64], weights: NDArray[np.float64]) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,7 @@
 """Perceptrons of m members: what they learn, and how they map rows once trained.
 
 Notation (shapes): m members, B rows a batch, d features. Activations are (m, features, B), so that
-one batched product serves all members. `aberra.nets.perceptron` trains them.
+one batched product serves all members. `aberra.detectors.compiled_training` trains them.
 """
 
 from __future__ import annotations

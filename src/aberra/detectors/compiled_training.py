@@ -1,12 +1,17 @@
-"""Training of perceptrons, compiled: one call is an epoch of one member, gradients written out.
+"""The compiled training of perceptrons: one call is an epoch of one member.
 
-Notation (shapes): B rows a batch; z (B, out) a layer's product, h (B, out) its output, g the
-gradient of the loss with respect to one of them. Everything a member learns is one flat vector, its
-layers (out, in) one after the other.
+The objectives are those of `aberra.detectors.objectives`. Here they have a second form, with their
+gradients written out by hand, because that trains several times as fast as autograd does
+(results/stacking.md): the matrix products are left to the BLAS, and everything between them is
+fused into loops that stay in the cache. `tests/reference` compares value and gradient of this form
+with those of the tagged functions.
 
-The matrix products are the BLAS's, everything between them is fused into loops that stay in the
-cache. That is twice as fast as five members as one tensor program (results/stacking.md), and
-members can train in threads, since no product is shared.
+All that is compiled is in one module, because compiled code is kept on disk, and is renewed only
+when its own file changes.
+
+Notation (shapes): B rows in a batch; z (B, out) the product of a layer, h (B, out) its output, g
+the gradient of the loss with respect to one of them. All that a member learns is one flat vector,
+its layers (out, in) one after the other.
 """
 
 from __future__ import annotations
@@ -17,62 +22,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.compiled import compiled
+from aberra.detectors.aims import Adam, Aim, Chain, Matrix, State, Vector
 from aberra.nets.stacked import BN_EPS, BN_MOMENTUM, LEAK, LINEAR, NORMALISED, SPHERE
 
-Vector = NDArray[np.float32]
-Matrix = NDArray[np.float32]
-
 F = np.float32
-ONE, TWO, LEAKY, EPS, TINY = F(1), F(2), F(LEAK), F(BN_EPS), F(1e-12)
+ONE, TWO, LEAKY, EPS, NORM_EPS = F(1), F(2), F(LEAK), F(BN_EPS), F(1e-12)
 BETA1, BETA2, ADAM_EPS = 0.9, 0.999, F(1e-8)
 LOG2_E, LN2_HIGH, LN2_LOW = F(1.4426950408889634), F(0.693359375), F(-2.12194440e-4)
 LARGEST_EXPONENT = F(87)  # e^88 is beyond single precision
 
 
-class Net(NamedTuple):
-    """A chain of layers: (layers + 1,) widths, the data's first, and (layers,) kinds."""
+class Room(NamedTuple):
+    """Where a training step writes its intermediate numbers, so that no step asks for memory."""
 
-    widths: NDArray[np.int64]
-    kinds: NDArray[np.int64]
-
-
-class Aim(NamedTuple):
-    """What a member is trained for.
-
-    `centre` (widths[-1],) is what the last layer is drawn to; if empty, the member reconstructs
-    its rows through a sigmoid. `subspace` is the layer that is RSRAE's A, or -1.
-    """
-
-    centre: Vector
-    subspace: int
-    lambda1: float
-    lambda2: float
+    z: Vector  # (B * units,): products of all layers
+    h: Vector  # (B * units,): their outputs, the data first
+    g: Vector  # (B * units,): gradients with respect to them
+    spread: Vector  # (units,): one over the deviation of each unit of a normalised layer
+    w: Vector  # (B,): weights of the rows
+    gradient: Vector  # (p,)
+    power: NDArray[np.int32]  # (B * outputs,), for the sigmoid
 
 
-def to_reconstruct(subspace: int = -1, lambda1: float = 0.0, lambda2: float = 0.0) -> Aim:
-    """Return the aim of an autoencoder, or of RSRAE if a layer is its A."""
-    return Aim(np.empty(0, F), subspace, lambda1, lambda2)
-
-
-def to_centre(centre: Vector) -> Aim:
-    """Return the aim of Deep SVDD."""
-    return Aim(centre, -1, 0.0, 0.0)
-
-
-class State(NamedTuple):
-    """What a member has learnt: (p,), Adam's moments (2, p), running means and variances (2, u)."""
-
-    parameters: Vector
-    moments: Matrix
-    statistics: Matrix
-
-
-class Pace(NamedTuple):
-    """Steps before this epoch, learning rate and weight decay."""
-
-    done: int
-    rate: float
-    decay: float
+@compiled
+def _room(chain: Chain, batch: int) -> Room:
+    n_units, n_out = chain.units[-1], chain.widths[-1]
+    return Room(
+        np.empty(batch * n_units, F),
+        np.empty(batch * n_units, F),
+        np.empty(batch * n_units, F),
+        np.empty(n_units, F),
+        np.empty(batch, F),
+        np.empty(chain.weights[-1], F),
+        np.empty(batch * n_out, np.int32),
+    )
 
 
 @compiled
@@ -125,7 +108,7 @@ def _undo_normalise(z: Matrix, spread: Vector, g: Matrix) -> None:
 def _to_sphere(z: Matrix, h: Matrix) -> None:
     """Write the rows of z, scaled to length one, to h; column 0 of z becomes the factors."""
     for b in range(len(z)):
-        total = TINY
+        total = NORM_EPS
         for j in range(z.shape[1]):
             total += z[b, j] * z[b, j]
         factor = ONE / np.sqrt(total)
@@ -179,7 +162,7 @@ def _towards_input(x: Matrix, y: Matrix, w: Vector, norms: bool, g: Matrix) -> f
             g[b, j] = y[b, j] - x[b, j]
             total += g[b, j] * g[b, j]
         if norms:
-            root = np.sqrt(total + TINY)
+            root = np.sqrt(total + NORM_EPS)
             factor = w[b] / (root * n)
             loss += w[b] * root
         else:
@@ -213,7 +196,7 @@ def _subspace(
     n, loss = F(len(z)), 0.0
     residual = z - np.dot(y, A)
     for b in range(len(z)):
-        total = TINY
+        total = NORM_EPS
         for j in range(z.shape[1]):
             total += residual[b, j] * residual[b, j]
         loss += aim.lambda1 * w[b] * np.sqrt(total) / len(z)
@@ -231,10 +214,10 @@ def _subspace(
 
 
 @compiled
-def _adam(state: State, gradient: Vector, pace: Pace, step: int) -> None:
+def _adam(state: State, gradient: Vector, adam: Adam, step: int) -> None:
     """Move the parameters as `torch.optim.Adam` does."""
-    rate, root = F(pace.rate / (1 - BETA1**step)), F(1 / np.sqrt(1 - BETA2**step))
-    decay = F(pace.decay)
+    rate, root = F(adam.rate / (1 - BETA1**step)), F(1 / np.sqrt(1 - BETA2**step))
+    decay = F(adam.decay)
     parameters, first, second = state.parameters, state.moments[0], state.moments[1]
     for i in range(parameters.size):
         g = gradient[i] + decay * parameters[i]
@@ -250,15 +233,91 @@ def _units(flat: Vector, batch: int, start: int, width: int) -> Matrix:
 
 
 @compiled
+def _layer(flat: Vector, chain: Chain, k: int) -> Matrix:
+    """Return the part of a flat vector that belongs to the weights of a layer, (out, in)."""
+    own = flat[chain.weights[k] : chain.weights[k + 1]]
+    return own.reshape(chain.widths[k + 1], chain.widths[k])
+
+
+@compiled
+def _forward(chain: Chain, state: State, room: Room) -> None:
+    """Bring the batch through all layers; running statistics follow its own."""
+    z, h, batch = room.z, room.h, len(room.w)
+    for k in range(len(chain.kinds)):
+        a, b, start = chain.widths[k], chain.widths[k + 1], chain.units[k]
+        weight = _layer(state.parameters, chain, k)
+        h_in, h_out = _units(h, batch, start - a, a), _units(h, batch, start, b)
+        if chain.kinds[k] == LINEAR:
+            np.dot(h_in, weight.T, h_out)
+            continue
+        z_out = _units(z, batch, start, b)
+        np.dot(h_in, weight.T, z_out)
+        if chain.kinds[k] == SPHERE:
+            _to_sphere(z_out, h_out)
+        else:
+            own = slice(start - chain.widths[0], start - chain.widths[0] + b)
+            mean, variance = state.statistics[0, own], state.statistics[1, own]
+            _normalise(z_out, h_out, room.spread[start : start + b], mean, variance)
+
+
+@compiled
+def _objective(chain: Chain, aim: Aim, room: Room) -> float:
+    """Return the loss at the outputs, and write its gradient there."""
+    batch, n_out = len(room.w), chain.widths[-1]
+    first = chain.units[-1] - n_out
+    last, g_last = _units(room.h, batch, first, n_out), _units(room.g, batch, first, n_out)
+    if aim.centre.size > 0:
+        return _towards_centre(last, aim.centre, room.w, g_last)
+    _sigmoid(room.h[batch * first :], room.power)
+    x = _units(room.h, batch, 0, chain.widths[0])
+    return _towards_input(x, last, room.w, aim.subspace >= 0, g_last)
+
+
+@compiled
+def _backward(chain: Chain, aim: Aim, state: State, room: Room) -> float:
+    """Bring the gradient back through all layers; return the part of the loss that knows A."""
+    z, h, g, batch, loss = room.z, room.h, room.g, len(room.w), 0.0
+    for k in range(len(chain.kinds) - 1, -1, -1):
+        a, b, start = chain.widths[k], chain.widths[k + 1], chain.units[k]
+        weight, g_weight = _layer(state.parameters, chain, k), _layer(room.gradient, chain, k)
+        h_in, g_in = _units(h, batch, start - a, a), _units(g, batch, start - a, a)
+        h_out, g_out = _units(h, batch, start, b), _units(g, batch, start, b)
+        if chain.kinds[k] == SPHERE:
+            _undo_to_sphere(_units(z, batch, start, b), h_out, g_out)
+        elif chain.kinds[k] == NORMALISED:
+            _undo_normalise(_units(z, batch, start, b), room.spread[start : start + b], g_out)
+        np.dot(g_out.T, h_in, g_weight)
+        if k > 0:
+            np.dot(g_out, weight, g_in)
+        if k == aim.subspace:
+            loss += _subspace(h_in, h_out, weight, room.w, aim, g_in, g_weight)
+    return loss
+
+
+@compiled
+def _gather(
+    data: Matrix, rows: NDArray[np.int64], weights: Vector, chain: Chain, room: Room
+) -> None:
+    """Copy the rows of a batch, and their weights, to where the step works."""
+    d, w = chain.widths[0], room.w
+    x = _units(room.h, len(rows), 0, d)
+    for b in range(len(rows)):
+        row = rows[b]
+        w[b] = weights[row]
+        for j in range(d):
+            x[b, j] = data[row, j]
+
+
+@compiled
 def train_epoch(
     data: Matrix,
     order: NDArray[np.int64],
     weights: Vector,
     batch: int,
-    net: Net,
+    chain: Chain,
     aim: Aim,
     state: State,
-    pace: Pace,
+    adam: Adam,
 ) -> float:
     """Train one member for one epoch, in place; return the mean loss of its batches.
 
@@ -268,66 +327,30 @@ def train_epoch(
     order : (steps x batch,), rows of the data
     weights : (n,)
     batch : int
-        Rows a step.
+        Number of rows in a step.
     """
-    widths, kinds = net.widths, net.kinds
-    n_layers, n_out = len(kinds), widths[-1]
-    starts = np.zeros(n_layers + 1, np.int64)  # of the layers' weights among the parameters
-    for k in range(n_layers):
-        starts[k + 1] = starts[k] + widths[k] * widths[k + 1]
-    ends = np.cumsum(widths)  # of the layers' inputs among the units; the data come first
-    n_units = ends[-1]
-    z, h, g = (
-        np.empty(batch * n_units, F),
-        np.empty(batch * n_units, F),
-        np.empty(batch * n_units, F),
-    )
-    spread, w = np.empty(n_units, F), np.empty(batch, F)
-    gradient, power = np.empty(starts[-1], F), np.empty(batch * n_out, np.int32)
-    x = _units(h, batch, 0, widths[0])
-    last = _units(h, batch, n_units - n_out, n_out)
-    g_last = _units(g, batch, n_units - n_out, n_out)
+    room = _room(chain, batch)
     n_steps, total = len(order) // batch, 0.0
     for step in range(n_steps):
-        for b in range(batch):
-            row = order[step * batch + b]
-            w[b] = weights[row]
-            for j in range(widths[0]):
-                x[b, j] = data[row, j]
-        for k in range(n_layers):
-            a, b, start = widths[k], widths[k + 1], ends[k]
-            weight = state.parameters[starts[k] : starts[k + 1]].reshape(b, a)
-            h_in, h_out = _units(h, batch, start - a, a), _units(h, batch, start, b)
-            z_out = _units(z, batch, start, b)
-            if kinds[k] == LINEAR:
-                np.dot(h_in, weight.T, h_out)
-                continue
-            np.dot(h_in, weight.T, z_out)
-            if kinds[k] == SPHERE:
-                _to_sphere(z_out, h_out)
-            else:
-                own = slice(start - widths[0], start - widths[0] + b)
-                mean, variance = state.statistics[0, own], state.statistics[1, own]
-                _normalise(z_out, h_out, spread[start : start + b], mean, variance)
-        if aim.centre.size > 0:
-            total += _towards_centre(last, aim.centre, w, g_last)
-        else:
-            _sigmoid(h[batch * (n_units - n_out) :], power)
-            total += _towards_input(x, last, w, aim.subspace >= 0, g_last)
-        for k in range(n_layers - 1, -1, -1):
-            a, b, start = widths[k], widths[k + 1], ends[k]
-            weight = state.parameters[starts[k] : starts[k + 1]].reshape(b, a)
-            g_weight = gradient[starts[k] : starts[k + 1]].reshape(b, a)
-            h_in, g_in = _units(h, batch, start - a, a), _units(g, batch, start - a, a)
-            h_out, g_out = _units(h, batch, start, b), _units(g, batch, start, b)
-            if kinds[k] == SPHERE:
-                _undo_to_sphere(_units(z, batch, start, b), h_out, g_out)
-            elif kinds[k] == NORMALISED:
-                _undo_normalise(_units(z, batch, start, b), spread[start : start + b], g_out)
-            np.dot(g_out.T, h_in, g_weight)
-            if k > 0:
-                np.dot(g_out, weight, g_in)
-            if k == aim.subspace:
-                total += _subspace(h_in, h_out, weight, w, aim, g_in, g_weight)
-        _adam(state, gradient, pace, pace.done + step + 1)
+        _gather(data, order[step * batch : (step + 1) * batch], weights, chain, room)
+        _forward(chain, state, room)
+        total += _objective(chain, aim, room)
+        total += _backward(chain, aim, state, room)
+        _adam(state, room.gradient, adam, adam.done + step + 1)
     return total / n_steps
+
+
+def loss_and_gradient(
+    x: Matrix, w: Vector, chain: Chain, aim: Aim, state: State
+) -> tuple[float, Vector]:
+    """Return the loss of one batch (B, d) of weights (B,) and its gradient (p,).
+
+    These are the steps of `train_epoch` but for the last, so that they can be compared with the
+    tagged functions.
+    """
+    room = _room(chain, len(x))
+    _gather(x, np.arange(len(x)), w, chain, room)
+    _forward(chain, state, room)
+    loss = _objective(chain, aim, room)
+    loss += _backward(chain, aim, state, room)
+    return loss, room.gradient
