@@ -62,7 +62,10 @@ def forest_scores(X: Rows, seed: int) -> Rows:
 
 
 def isotree_scores(X: Rows, seed: int) -> Rows:
-    """Return the scores of isotree's extended isolation forest."""
+    """Return the scores of isotree's extended isolation forest.
+
+    isotree is no part of the `bench` extra, because it has to be compiled: pip install isotree.
+    """
     from isotree import IsolationForest
 
     return np.asarray(IsolationForest(random_seed=seed, nthreads=1).fit(X).predict(X))

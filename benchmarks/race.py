@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,8 +67,9 @@ def run(
 
 
 def made_with() -> dict[str, Any]:
-    """Return commit and versions, the peers' included."""
-    return environment() | {name: version(name) for name in ("pyod", "isotree")}
+    """Return commit and versions, the peers' included as far as they are installed."""
+    peers = [name for name in ("pyod", "isotree") if find_spec(name) is not None]
+    return environment() | {name: version(name) for name in peers}
 
 
 def measured_with(path: Path) -> str:
