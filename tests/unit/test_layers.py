@@ -80,6 +80,25 @@ def test_commands_only_parse_call_and_print(name):
         assert module.split(".")[1] in allowed, module
 
 
+LONGEST = 400
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_modules_can_be_read_in_one_sitting(path):
+    assert len(path.read_text().splitlines()) <= LONGEST
+
+
+def test_private_parts_of_scikit_learn_are_used_in_one_place():
+    found = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sklearn"):
+                words = [*node.module.split("."), *(alias.name for alias in node.names)]
+                if any(word.startswith("_") for word in words):
+                    found.add(path.name)
+    assert found == {"scikit.py"}
+
+
 def test_import_of_the_package_loads_nothing_heavy():
     code = (
         "import sys, aberra; "

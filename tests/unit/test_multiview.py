@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from aberra import ADC, IADC, MultiView, load, save
+from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
 from aberra.detectors.multiview import (
     bin_surprise,
     lenses,
     moments,
     neighbour_distance,
-    ridge_precision,
     ridge_precisions,
-    wide_ridge_precision,
 )
 from aberra.detectors.scaling import robust
 

@@ -15,11 +15,16 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from aberra.contract.members import Data, Members, Rows, row_counts, tile_at
 from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE, Detector
+from aberra.detectors.inverse_covariance import (
+    InverseCovariance,
+    WideInverseCovariance,
+    ridge_precision,
+    wide_ridge_precision,
+)
 from aberra.detectors.scaling import Scaling, min_max, robust
 from aberra.rng import for_each
 from aberra.scikit import Interval
@@ -79,51 +84,11 @@ def lenses(data: Data) -> Lenses:
 
 
 @dataclass(frozen=True)
-class Precision:
-    """The inverse of a covariance."""
-
-    matrix: Annotated[Array, Shape("D", "D")]
-
-    def squares(self, x: Array) -> Array:
-        """Return x' P x for every row."""
-        return ((x @ self.matrix) * x).sum(axis=1)
-
-    def times(self, x: Array) -> Array:
-        """Return P x for every row."""
-        return x @ self.matrix
-
-    def diagonal(self) -> Array:
-        """Return the diagonal of P."""
-        return np.diagonal(self.matrix)
-
-
-@dataclass(frozen=True)
-class WidePrecision:
-    """The same from fewer rows than columns, P = (I - B'B) / level: no (d, d) matrix."""
-
-    level: float
-    basis: Annotated[Array, Shape("s", "D")]
-
-    def squares(self, x: Array) -> Array:
-        """Return x' P x for every row."""
-        inside = np.square(x @ self.basis.T).sum(axis=1)
-        return np.maximum(np.square(x).sum(axis=1) - inside, 0.0) / self.level
-
-    def times(self, x: Array) -> Array:
-        """Return P x for every row."""
-        return (x - (x @ self.basis.T) @ self.basis) / self.level
-
-    def diagonal(self) -> Array:
-        """Return the diagonal of P."""
-        return (1 - np.square(self.basis).sum(axis=0)) / self.level
-
-
-@dataclass(frozen=True)
 class View:
     """One trained member: the four views and the scale of each."""
 
     mean: Annotated[Array, Shape("D")]
-    precision: Precision | WidePrecision
+    precision: InverseCovariance | WideInverseCovariance
     robust_landmarks: Annotated[Array, Shape("s", "D")]
     unit_landmarks: Annotated[Array, Shape("s", "D")]
     surprise: Annotated[Array, Shape("D", None)]  # (d, n_bins + 2): minus log density of every bin
@@ -183,22 +148,6 @@ def neighbour_distance(x: Array, landmarks: Array, k: int) -> Array:
     squares.partition(k, axis=1)  # in place: this is where most of the time goes
     nearest = squares[:, k] + (x * x).sum(axis=1)
     return np.sqrt(np.maximum(nearest, 0.0))
-
-
-def ridge_precision(covariance: Array, ridge: float) -> Precision:
-    """Invert (1 - ridge) C + ridge tr(C) / d I."""
-    d = len(covariance)
-    level = ridge * np.trace(covariance) / d + 1e-9
-    factor = cho_factor((1 - ridge) * covariance + level * np.eye(d), lower=True)
-    return Precision(cho_solve(factor, np.eye(d)))
-
-
-def wide_ridge_precision(A: Array, ridge: float) -> WidePrecision:
-    """Do so for C = A'A with A (n, d) of fewer rows than columns, by Woodbury's identity."""
-    n, d = A.shape
-    level = float(ridge * np.square(A).sum() / d + 1e-9)
-    factor = cholesky((1 - ridge) * (A @ A.T) + level * np.eye(n), lower=True)
-    return WidePrecision(level, solve_triangular(factor, np.sqrt(1 - ridge) * A, lower=True))
 
 
 def bin_surprise(counts: Array) -> Array:
@@ -313,7 +262,7 @@ def moments(data: Data, lens: Lenses, trust: Array) -> tuple[Array, Array]:
 
 def ridge_precisions(
     data: Data, lens: Lenses, trust: Array, means: Array, ridge: float
-) -> list[Precision | WidePrecision]:
+) -> list[InverseCovariance | WideInverseCovariance]:
     """Return the inverse of each member's ridged covariance."""
     d = data.shape[1]
     wide = (trust > 0).sum(axis=1) < d
@@ -323,7 +272,7 @@ def ridge_precisions(
         for k, total in sums.items():
             centred = r - means[k]
             total += (centred * trust[k, part, None]).T @ centred
-    found: list[Precision | WidePrecision] = []
+    found: list[InverseCovariance | WideInverseCovariance] = []
     for k, c in enumerate(trust):
         if wide[k]:
             rows = lens.robust(data[c > 0]) - means[k]
