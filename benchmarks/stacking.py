@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aberra.detectors.scaling import min_max
-from aberra.detectors.training import Lessons, Prepared, Schedule, train_autoencoder
+from aberra.detectors.training import EpochPlan, Lessons, Prepared, train_autoencoder
 from aberra.nets.conv import ConvStack, lenet
 from aberra.nets.stacked import BN_EPS, LEAK, NORMALISED, MLPStack
 from aberra.rng import single_thread, torch_generator
@@ -48,7 +48,7 @@ def compiled_step(m: int) -> Callable[[], object]:
     data = torch.rand(STEPS * BATCH, WIDTHS[0])
     prepared = Prepared(data, min_max(data.numpy()), None)
     rows, weights = torch.arange(len(data)).expand(m, -1), torch.ones(m, len(data))
-    schedule = Schedule(1, BATCH, 1e-3, 1e-6, "benchmark")
+    schedule = EpochPlan(1, BATCH, 1e-3, 1e-6, "benchmark")
     lessons = Lessons(prepared, rows, weights, generators, schedule)
     return lambda: train_autoencoder(encoder, decoder, lessons)
 

@@ -27,7 +27,7 @@ from aberra.errors import DataError
 from aberra.model_file import load_notes
 from aberra.progress import deadline
 from aberra.recipe import Recipe
-from aberra.scoring.rows import RowScorer
+from aberra.scoring.rows import RowAnswers
 from aberra.scoring.table import score_table
 from aberra.workflow.budget import Budget, fit_in_rounds
 from aberra.workflow.image_source import as_images
@@ -152,7 +152,7 @@ def test_columns_are_matched_by_name(place, patients):
 
 def test_chunks_change_nothing(place, tmp_path):
     model = load(place / "m.aberra")
-    scorer = RowScorer(model, ["a", "b", "c", "clinic"], "patient", reasons="all")
+    scorer = RowAnswers(model, ["a", "b", "c", "clinic"], "patient", reasons="all")
     files = [tmp_path / "small.csv", tmp_path / "large.csv"]
     for path, rows in zip(files, (37, 1000), strict=True):
         score_table(scorer, TableFile(place / "patients.csv"), path, "m", rows)
@@ -166,8 +166,8 @@ def test_a_killed_run_goes_on_and_writes_the_same_bytes(place, tmp_path):
     code = (
         "import sys; from pathlib import Path; from aberra import load\n"
         "from aberra.data.sources.table_file import TableFile\n"
-        "from aberra.scoring.rows import RowScorer; from aberra.scoring.table import score_table\n"
-        "scorer = RowScorer(load(sys.argv[1]), ['a', 'b', 'c', 'clinic'], reasons='none')\n"
+        "from aberra.scoring.rows import RowAnswers; from aberra.scoring.table import score_table\n"
+        "scorer = RowAnswers(load(sys.argv[1]), ['a', 'b', 'c', 'clinic'], reasons='none')\n"
         "print(score_table(scorer, TableFile(Path(sys.argv[2])), Path(sys.argv[3]), 'm', 100)"
         ".n_resumed)\n"
     )
@@ -187,7 +187,7 @@ def test_a_killed_run_goes_on_and_writes_the_same_bytes(place, tmp_path):
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     assert not out.exists()
-    scorer = RowScorer(load(place / "m.aberra"), ["a", "b", "c", "clinic"], reasons="none")
+    scorer = RowAnswers(load(place / "m.aberra"), ["a", "b", "c", "clinic"], reasons="none")
     found = score_table(scorer, TableFile(tmp_path / "big.parquet"), out, "m", 100)
     assert 300 <= found.n_resumed < 3000
     whole = tmp_path / "whole.parquet"
@@ -204,9 +204,9 @@ def test_parts_of_another_run_are_not_used(place, tmp_path):
     )
     columns = ["a", "b", "c", "clinic"]
     with pytest.raises(DataError, match=r"Rows 150 to 199 .*infinity in column 'a'"):
-        score_table(RowScorer(model, columns), TableFile(broken), tmp_path / "s.csv", "m", 50)
+        score_table(RowAnswers(model, columns), TableFile(broken), tmp_path / "s.csv", "m", 50)
     assert len(list((tmp_path / "s.csv.parts").glob("*.parquet"))) == 3
-    found = score_table(RowScorer(model, columns), table, tmp_path / "s.csv", "m", 50)
+    found = score_table(RowAnswers(model, columns), table, tmp_path / "s.csv", "m", 50)
     assert found.n_resumed == 0
 
 

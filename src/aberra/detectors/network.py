@@ -18,9 +18,9 @@ from aberra.detectors.base import IMAGE_TILE, TABLE_TILE, Detector
 from aberra.detectors.objectives import squared_error
 from aberra.detectors.scaling import Scaling, min_max, pixels
 from aberra.detectors.training import (
+    EpochPlan,
     Lessons,
     Prepared,
-    Schedule,
     as_tensors,
     train_autoencoder,
 )
@@ -115,8 +115,8 @@ class NetworkDetector(Detector):
                 "halves them three times. Give at least 8 x 8, or flatten them into a table."
             )
 
-    def _schedule(self, epochs: int, task: str) -> Schedule:
-        return Schedule(epochs, self.batch_size, self.learning_rate, self.weight_decay, task)
+    def _schedule(self, epochs: int, task: str) -> EpochPlan:
+        return EpochPlan(epochs, self.batch_size, self.learning_rate, self.weight_decay, task)
 
 
 @estimator

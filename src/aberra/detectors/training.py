@@ -42,7 +42,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class EpochPlan:
     """How long and how fast to train."""
 
     epochs: int
@@ -60,7 +60,7 @@ class Lessons:
     rows: Tensor  # (m, k), drawn from the data
     weights: Tensor  # (m, n)
     generators: Sequence[torch.Generator]  # for each member's shuffling
-    schedule: Schedule
+    schedule: EpochPlan
 
 
 def batches(

@@ -22,7 +22,7 @@ SHOWN = 8
 
 
 @dataclass(frozen=True)
-class RowScorer:
+class RowAnswers:
     """A model, and how its answers become columns.
 
     Parameters

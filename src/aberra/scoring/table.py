@@ -12,7 +12,7 @@ from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.progress import advance
 from aberra.scoring.parts import Parts, check_output
-from aberra.scoring.rows import RowScorer
+from aberra.scoring.rows import RowAnswers
 
 CHUNK_ROWS = 1 << 16
 N_SHOWN = 10
@@ -38,7 +38,7 @@ class TableSummary:
 
 
 def score_table(
-    scorer: RowScorer, table: TableFile, output: Path, model_digest: str, rows: int = CHUNK_ROWS
+    scorer: RowAnswers, table: TableFile, output: Path, model_digest: str, rows: int = CHUNK_ROWS
 ) -> TableSummary:
     """Score a file of any length with memory for one chunk; rows keep their order.
 
@@ -47,7 +47,7 @@ def score_table(
 
     Parameters
     ----------
-    scorer : RowScorer
+    scorer : RowAnswers
     table : TableFile
     output : Path
         A `.parquet` or `.csv` file.

@@ -107,7 +107,7 @@ def fit_images(
 
 
 @dataclass(frozen=True)
-class TrainingImages:
+class ImagesToLearn:
     """Images in memory, what they are called, and how they were brought to one shape."""
 
     images: NDArray[Any]
@@ -124,19 +124,19 @@ class TrainingImages:
         return f"{len(self.images):,} pictures, brought to {size} (read with Pillow)"
 
 
-def _read(path: Path, longest: int) -> TrainingImages:
+def _read(path: Path, longest: int) -> ImagesToLearn:
     """Read the images of a path; pictures are brought to one shape."""
     if path.name.lower().endswith(ARRAYS):
         images = as_images(main_array(path))
-        return TrainingImages(images, [f"image {k}" for k in range(len(images))], {})
+        return ImagesToLearn(images, [f"image {k}" for k in range(len(images))], {})
     paths = find_images(path)
     shape, root = shape_for(paths, longest), path if path.is_dir() else path.parent
     names = [str(p.relative_to(root)) for p in paths]
-    return TrainingImages(read_images(paths, shape), names, shape.keywords())
+    return ImagesToLearn(read_images(paths, shape), names, shape.keywords())
 
 
 def _recipe(
-    source: Path, training: TrainingImages, learnt: Learnt, plan: Plan, height: float
+    source: Path, training: ImagesToLearn, learnt: Learnt, plan: Plan, height: float
 ) -> Recipe:
     alarms = about_alarms(plan.detector, "pixels")
     about = f"{about_map(plan.detector)}; flagged above {height:.4g}, {alarms}"

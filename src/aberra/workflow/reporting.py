@@ -18,7 +18,7 @@ from aberra.progress import advance
 from aberra.recipe import Recipe
 from aberra.report.findings import ImagesToReport, TableToReport
 from aberra.report.scans import ScansToReport
-from aberra.scoring.rows import RowScorer, matched_columns
+from aberra.scoring.rows import RowAnswers, matched_columns
 from aberra.scoring.table import CHUNK_ROWS
 from aberra.workflow.image_source import image_source
 from aberra.workflow.opened import Opened, opened
@@ -154,10 +154,10 @@ def _table(path: Path, model: Any, recipe: Recipe) -> TableToReport:
     file = TableFile(path)
     named = recipe.id_column if recipe.id_column in file.columns else None
     columns, _ = matched_columns(model, file.columns, named)
-    return TableToReport(_chunks(file, RowScorer(model, columns, named)), path.name)
+    return TableToReport(_chunks(file, RowAnswers(model, columns, named)), path.name)
 
 
-def _chunks(file: TableFile, rows: RowScorer) -> Iterator[tuple[pd.DataFrame, Sequence[str]]]:
+def _chunks(file: TableFile, rows: RowAnswers) -> Iterator[tuple[pd.DataFrame, Sequence[str]]]:
     for chunk in file.chunks(rows.wanted, rows.kinds, CHUNK_ROWS):
         names = [f"row {chunk.start + k}" for k in range(len(chunk.frame))]
         if rows.id_column is not None:

@@ -15,7 +15,7 @@ from aberra.explain.subject import Subject
 from aberra.files import refuse_to_overwrite
 from aberra.scoring import Reasons, pictures, scans
 from aberra.scoring.folder import Line, ResultFolder
-from aberra.scoring.rows import TEXT, RowScorer, matched_columns
+from aberra.scoring.rows import TEXT, RowAnswers, matched_columns
 from aberra.scoring.table import score_table
 from aberra.workflow.choices import check_choices
 from aberra.workflow.image_source import image_source
@@ -118,7 +118,7 @@ def _score_table(
     if ignored:
         more = " ..." if len(ignored) > 8 else ""
         remarks.append(f"The model does not use {', '.join(ignored[:8])}{more}.")
-    scorer = RowScorer(
+    scorer = RowAnswers(
         known.model,
         columns,
         named,
