@@ -445,7 +445,7 @@ def test_a_trained_localiser_within_a_budget(scans, tmp_path):
     assert said["map_threshold"] > 0
     model = load(tmp_path / "m.aberra")
     assert model.checkpoint is None
-    assert model.threshold_ == said["map_threshold"]
+    assert model.map_threshold_ == said["map_threshold"]
     assert not (tmp_path / "m.aberra.training").exists()
     said = answer("score", tmp_path / "m.aberra", scans / "new", "-o", tmp_path / "maps")
     assert said["scored"] == 2
