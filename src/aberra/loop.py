@@ -22,7 +22,7 @@ from torch.optim import Optimizer
 
 from aberra.data.images import TrainingImages, parts
 from aberra.errors import DivergenceError
-from aberra.nets.checkpoint import Checkpoint, fingerprint
+from aberra.nets.checkpoint import Checkpoint, training_mark
 from aberra.nets.place import Place
 from aberra.progress import advance, time_is_up
 from aberra.rng import batch_rows, draw_seeds, torch_generator
@@ -145,7 +145,7 @@ def train(
         again, goes on from there. When it is over, its file is deleted (see
         `aberra.progress.keeping_trainings`). By default nothing is kept.
     """
-    mark = fingerprint((settings, tempo, seed, run.place.half), parts(images), [weights])
+    mark = training_mark((settings, tempo, seed, run.place.half), parts(images), [weights])
     keep = keeping or Keeping()
     writes = run.place.rank == 0
     keeper = Checkpoint(keep.folder, mark, run.nets, run.optimisers, keep.minutes, writes)

@@ -20,7 +20,7 @@ LARGEST_BETA = 0.999
 
 
 @dataclass(frozen=True)
-class Schedule:
+class NoiseSchedule:
     """Noise levels in double precision; cast at each use, never in place."""
 
     alpha_bar: Tensor  # (T + 1,), float64
@@ -36,7 +36,7 @@ class Schedule:
         return level.view(-1, *[1] * (like.ndim - 1))
 
 
-def linear_schedule(n_steps: int) -> Schedule:
+def linear_schedule(n_steps: int) -> NoiseSchedule:
     """Return betas that grow linearly, scaled by 1000 / T.
 
     The scaling makes t = T / 4 the same noise level for every T.
@@ -46,35 +46,35 @@ def linear_schedule(n_steps: int) -> Schedule:
     return _from_betas(beta.clamp(max=LARGEST_BETA))
 
 
-def cosine_schedule(n_steps: int) -> Schedule:
+def cosine_schedule(n_steps: int) -> NoiseSchedule:
     """Return the squared-cosine schedule of Nichol and Dhariwal (2021)."""
     share = torch.linspace(0, 1, n_steps + 1, dtype=torch.float64)
     level = torch.cos((share + COSINE_OFFSET) / (1 + COSINE_OFFSET) * math.pi / 2).square()
     return _from_betas((1 - level[1:] / level[:-1]).clamp(max=LARGEST_BETA))
 
 
-def _from_betas(beta: Tensor) -> Schedule:
+def _from_betas(beta: Tensor) -> NoiseSchedule:
     one = torch.ones(1, dtype=torch.float64)
-    return Schedule(torch.cat([one, torch.cumprod(1 - beta, dim=0)]))
+    return NoiseSchedule(torch.cat([one, torch.cumprod(1 - beta, dim=0)]))
 
 
 SCHEDULES = {"linear": linear_schedule, "cosine": cosine_schedule}
 
 
-def q_sample(schedule: Schedule, x0: Tensor, t: Tensor, eps: Tensor) -> Tensor:
+def q_sample(schedule: NoiseSchedule, x0: Tensor, t: Tensor, eps: Tensor) -> Tensor:
     """Noise an image to step t at once [ADDM-1]."""
     a_t = schedule.at(t, x0)
     return a_t.sqrt() * x0 + (1 - a_t).sqrt() * eps
 
 
-def predict_x0(schedule: Schedule, xt: Tensor, t: Tensor, eps_hat: Tensor) -> Tensor:
+def predict_x0(schedule: NoiseSchedule, xt: Tensor, t: Tensor, eps_hat: Tensor) -> Tensor:
     """Return the clean image that a guess of the noise implies."""
     a_t = schedule.at(t, xt)
     return (xt - (1 - a_t).sqrt() * eps_hat) / a_t.sqrt()
 
 
 def p_sample(
-    schedule: Schedule,
+    schedule: NoiseSchedule,
     xt: Tensor,
     t: Tensor,
     s: Tensor,
@@ -93,7 +93,7 @@ def p_sample(
     return mean + variance.sqrt() * noise
 
 
-def ddim_step(schedule: Schedule, xt: Tensor, t: Tensor, s: Tensor, x0_hat: Tensor) -> Tensor:
+def ddim_step(schedule: NoiseSchedule, xt: Tensor, t: Tensor, s: Tensor, x0_hat: Tensor) -> Tensor:
     """Walk from step t to any earlier step s without noise (Song et al. 2021, eta = 0)."""
     a_t, a_s = schedule.at(t, xt), schedule.at(s, xt)
     eps = (xt - a_t.sqrt() * x0_hat) / (1 - a_t).sqrt()

@@ -14,7 +14,7 @@ from torch.optim import Adam
 from aberra.data.images import TrainingImages
 from aberra.diffusion.losses import addm_loss, ddpm_loss, discriminator_loss
 from aberra.diffusion.noise import NOISES
-from aberra.diffusion.process import SCHEDULES, Schedule, p_sample, predict_x0, q_sample
+from aberra.diffusion.process import SCHEDULES, NoiseSchedule, p_sample, predict_x0, q_sample
 from aberra.loop import Batch, Keeping, Losses, Run, Tempo, train
 from aberra.nets.discriminator import Discriminator, DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
@@ -161,7 +161,7 @@ def train_denoiser(
     return run.average.eval()
 
 
-def denoised(schedule: Schedule, xt: Tensor, d: Draws, s: Tensor, eps_hat: Tensor) -> Tensor:
+def denoised(schedule: NoiseSchedule, xt: Tensor, d: Draws, s: Tensor, eps_hat: Tensor) -> Tensor:
     """Take the reverse step that the discriminator judges; gradients flow to eps_hat."""
     x0_hat = predict_x0(schedule, xt, d.t, eps_hat).clamp(-1, 1)
     return p_sample(schedule, xt, d.t, s, x0_hat, d.z)

@@ -60,7 +60,7 @@ class Localiser(Scorer):
         None,
         default=None,
         doc="""Side, in pixels, of the square over which the map is averaged; it must be odd, and 1
-        averages nothing. None takes it from `style`.""",
+        averages nothing. None takes it from `style`: 5, or 1 as printed.""",
     )
     holdout: float = parameter(
         Interval(Real, 0, 1, closed="left"),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
-from typing import Literal
 
 from torch import Tensor
 
@@ -13,124 +12,23 @@ from aberra.data.images import TrainingImages
 from aberra.declare import changed, estimator, learnt, parameter
 from aberra.diffusion.process import SCHEDULES
 from aberra.diffusion.training import DiffusionPlan, train_denoiser
+from aberra.localise.diffusion_settings import (
+    BEST_DIFFUSION,
+    DIFFUSION_PRESETS,
+    PRINTED_DIFFUSION,
+    All,
+    DiffusionPreset,
+    DiffusionStyle,
+    NoiseName,
+)
 from aberra.localise.frame import Frame
-from aberra.localise.network import NetworkLocaliser, Preset, Style, StyleName, filled
+from aberra.localise.network import NetworkLocaliser, StyleName, filled
 from aberra.localise.walk import Denoisers, Sampler, Walk
 from aberra.nets.discriminator import DiscriminatorPlan, Norm
 from aberra.nets.unet import Denoiser, UNetPlan
 from aberra.scikit import Interval, StrOptions
 
-NoiseName = Literal["gaussian", "pyramid", "simplex"]
-All = Literal["all"]
 LONGEST_GRADIENT = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiffusionPreset(Preset):
-    """Networks and training for one size of image."""
-
-    widths: tuple[int, ...]
-    res_blocks: int
-    attention: tuple[bool, ...]
-    patch: int
-    discriminator_width: int
-    discriminator_layers: int
-    highest: float  # noise is learnt up to this share of the steps
-    decay: float = 1.0  # factor on the learning rate ...
-    decay_every: int = 1000  # ... every so many training steps
-    ema: float
-    printed_steps: int | All  # calls of the network on the way back, as printed
-
-    @property
-    def multiple(self) -> int:
-        """Sides of an image must be multiples of this."""
-        return int(self.patch * 2 ** (len(self.widths) - 1))
-
-
-PRESETS = {
-    "small": DiffusionPreset(
-        image_size=64,
-        widths=(32, 64, 128),
-        res_blocks=1,
-        attention=(False, False, True),
-        patch=2,
-        discriminator_width=32,
-        discriminator_layers=3,
-        highest=0.5,
-        train_steps=1500,
-        batch_size=8,
-        learning_rate=4e-4,
-        ema=0.995,
-        printed_steps=10,
-    ),
-    "medium": DiffusionPreset(
-        image_size=128,
-        widths=(32, 64, 128, 128),
-        res_blocks=2,
-        attention=(False, False, False, True),
-        patch=2,
-        discriminator_width=64,
-        discriminator_layers=3,
-        highest=0.5,
-        train_steps=20_000,
-        batch_size=16,
-        learning_rate=2e-4,
-        ema=0.999,
-        printed_steps=10,
-    ),
-    # AnoDDPM's network. An epoch there is a hundred slices: 25 steps of batch 4, 3000 times.
-    "paper": DiffusionPreset(
-        image_size=256,
-        widths=(128, 128, 256, 256, 512, 512),
-        res_blocks=2,
-        attention=(False, False, False, True, True, True),
-        patch=1,
-        discriminator_width=64,
-        discriminator_layers=3,
-        highest=0.8,
-        train_steps=75_000,
-        batch_size=4,
-        learning_rate=1e-4,
-        decay=0.999,
-        decay_every=200 * 25,
-        ema=0.9999,
-        printed_steps="all",
-    ),
-}
-
-
-@dataclass(frozen=True, kw_only=True)
-class DiffusionStyle(Style):
-    """The objective, the way back and the map."""
-
-    noise: NoiseName
-    start: float
-    sampling_steps: int | All
-    n_draws: int
-    norm_groups: int
-    adversarial_weight: float = 0.0
-    adversarial_stride: int | All = 1
-
-
-# Chosen on lesions that were pasted into healthy subjects: results/map_defaults.md.
-BEST_DIFFUSION = DiffusionStyle(
-    noise="pyramid",
-    start=0.15,
-    sampling_steps=1,
-    n_draws=4,
-    norm_groups=8,
-    error="absolute",
-    smooth=5,
-)
-PRINTED_DIFFUSION = DiffusionStyle(
-    noise="gaussian",
-    start=0.25,
-    sampling_steps=10,  # or what the preset says
-    n_draws=1,
-    norm_groups=32,
-    error="squared",
-    smooth=1,
-)
 
 
 @estimator
@@ -219,7 +117,7 @@ class DDPM(NetworkLocaliser):
     members_: Denoisers = learnt()
 
     def _preset(self) -> DiffusionPreset:
-        return filled(PRESETS[self.preset], self)
+        return filled(DIFFUSION_PRESETS[self.preset], self)
 
     def _style(self) -> DiffusionStyle:
         return filled(self._usual_style(self._style_name()), self)
@@ -228,7 +126,9 @@ class DDPM(NetworkLocaliser):
         """Return the style before anything is given."""
         if name == "best":
             return BEST_DIFFUSION
-        return replace(PRINTED_DIFFUSION, sampling_steps=PRESETS[self.preset].printed_steps)
+        return replace(
+            PRINTED_DIFFUSION, sampling_steps=DIFFUSION_PRESETS[self.preset].printed_steps
+        )
 
     def _unet(self) -> UNetPlan:
         preset = self._preset()
@@ -317,13 +217,14 @@ class ADDM(DDPM):
     """`DDPM` whose denoised image must also pass a discriminator (Yu et al. 2023).
 
     A second network, the discriminator, learns to tell denoised images from real ones, and the
-    denoiser learns to pass for real besides removing the noise. The paper lets the discriminator
-    judge x_{t-1}, one small step of denoising. Nearly all of such an image is noise that real and
-    denoised ones share, so that the discriminator never learns anything. By default it judges the
-    restored image x_0 here; `style="printed"` has the paper's objective.
+    denoiser learns to pass for real besides removing the noise. The paper leaves the discriminator
+    open. Here it is MONAI's patch discriminator with its own Adam (learning rate 1e-4, betas 0.5
+    and 0.999), one step for each step of the denoiser.
 
-    The paper leaves the discriminator open. Here it is MONAI's patch discriminator with its own
-    Adam (learning rate 1e-4, betas 0.5 and 0.999), one step for each step of the denoiser.
+    Deviation: in print the discriminator judges x_{t-1}, one small step of denoising. Nearly all of
+    such an image is noise that real and denoised ones share, so the discriminator stays at chance
+    and teaches nothing. By default it judges the restored image x_0, and its loss weighs ten times
+    as much; `style="printed"` has the paper's objective.
 
     See Also
     --------

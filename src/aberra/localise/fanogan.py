@@ -21,7 +21,7 @@ from aberra.data.images import TrainingImages
 from aberra.declare import estimator, learnt, parameter
 from aberra.diffusion.losses import per_image
 from aberra.localise.frame import Frame
-from aberra.localise.network import NetworkLocaliser, Preset, filled
+from aberra.localise.network import NetworkLocaliser, NetworkPreset, filled
 from aberra.localise.restorers import Rebuilders
 from aberra.loop import Batch, Losses, Run, train
 from aberra.nets.anogan import AnoGANNet, AnoGANPlan, Descent
@@ -34,7 +34,7 @@ GAN_BETAS = (0.0, 0.9)
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnoGANPreset(Preset):
+class AnoGANPreset(NetworkPreset):
     """Networks and training for one size of image; steps and learning rate are the critic's."""
 
     widths: tuple[int, ...]
@@ -49,7 +49,7 @@ class AnoGANPreset(Preset):
         return int(self.patch * 2 ** (len(self.widths) - 1))
 
 
-PRESETS = {
+ANOGAN_PRESETS = {
     "small": AnoGANPreset(
         image_size=64,
         widths=(16, 32, 64, 128),
@@ -258,7 +258,7 @@ class FAnoGAN(NetworkLocaliser):
         return False
 
     def _preset(self) -> AnoGANPreset:
-        return filled(PRESETS[self.preset], self)
+        return filled(ANOGAN_PRESETS[self.preset], self)
 
     def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> AnoGANNet:
         preset = self._preset()

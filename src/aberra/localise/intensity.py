@@ -18,7 +18,7 @@ from aberra.scikit import Interval, StrOptions
 
 Side = Literal["dark", "bright", "both"]
 Reference = Literal["pixel", "overall"]
-ERRORS: dict[Side, Error] = {"dark": "darker", "bright": "brighter", "both": "absolute"}
+SIDE_ERRORS: dict[Side, Error] = {"dark": "darker", "bright": "brighter", "both": "absolute"}
 AS_THEY_COME = 1 << 30  # no image is larger, so none is reduced
 CHUNK = 1 << 22  # numbers that are sorted at a time
 
@@ -117,7 +117,7 @@ class IntensityThreshold(Localiser):
         return self.image_size or AS_THEY_COME, 1
 
     def _map_style(self) -> MapStyle:
-        return MapStyle(ERRORS[self.side], self.smooth)
+        return MapStyle(SIDE_ERRORS[self.side], self.smooth)
 
     def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> Level:
         n, c, h, w = images.shape

@@ -16,7 +16,7 @@ from aberra.declare import estimator, parameter
 from aberra.localise.base import Localiser
 from aberra.localise.restorers import Error, MapStyle
 from aberra.loop import Keeping, Tempo
-from aberra.nets.place import Place, Precision, device_named, find_place
+from aberra.nets.place import Place, TrainingPrecision, device_named, find_place
 from aberra.scikit import Interval, StrOptions
 
 PresetName = Literal["small", "medium", "paper"]
@@ -24,7 +24,7 @@ StyleName = Literal["best", "printed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Preset(ABC):
+class NetworkPreset(ABC):
     """Networks and training for one size of image; parameters of the same name override it."""
 
     image_size: int
@@ -59,7 +59,7 @@ BEST = Style(error="absolute", smooth=5)
 PRINTED = Style(error="squared", smooth=1)
 
 
-Usual = TypeVar("Usual", bound=Preset | Style)
+Usual = TypeVar("Usual", bound=NetworkPreset | Style)
 
 
 def filled(usual: Usual, model: BaseEstimator) -> Usual:
@@ -135,7 +135,7 @@ class NetworkLocaliser(Localiser):
         is one. On a CPU one thread is used, whatever else the machine is doing, unless the
         environment variable OMP_NUM_THREADS says otherwise.""",
     )
-    precision: Precision = parameter(
+    precision: TrainingPrecision = parameter(
         StrOptions({"auto", "float32", "bfloat16"}),
         default="auto",
         doc="""Numbers to train with: "auto" takes bfloat16 where the hardware computes in it, and
@@ -164,7 +164,7 @@ class NetworkLocaliser(Localiser):
         return {name: usual.get(name, value) for name, value in given.items()}
 
     @abstractmethod
-    def _preset(self) -> Preset:
+    def _preset(self) -> NetworkPreset:
         """Return networks and training, with what was given in place of the preset's."""
 
     def _size_and_multiple(self) -> tuple[int, int]:

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from aberra.contract.members import Scores
 from aberra.errors import DataError
 from aberra.metrics import (
     auroc,
@@ -37,7 +38,6 @@ ANODDPM_THRESHOLD = 0.5
 SIZES = ("small", "medium", "large")
 
 Flags = NDArray[np.bool_]
-Scores = NDArray[np.float64]
 Pixels = tuple[Flags, Scores]  # of one slice, or of all slices of a patient
 
 

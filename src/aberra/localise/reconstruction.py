@@ -17,7 +17,7 @@ from aberra.data.images import TrainingImages
 from aberra.declare import estimator, learnt, parameter
 from aberra.diffusion.losses import per_image
 from aberra.localise.frame import Frame
-from aberra.localise.network import NetworkLocaliser, Preset, filled
+from aberra.localise.network import NetworkLocaliser, NetworkPreset, filled
 from aberra.localise.restorers import Rebuilders
 from aberra.loop import Batch, Losses, Run, train
 from aberra.nets.baur import DenseNet, DensePlan, SpatialNet, SpatialPlan
@@ -28,7 +28,7 @@ from aberra.scikit import Interval
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReconstructionPreset(Preset):
+class ReconstructionPreset(NetworkPreset):
     """Network and training for one size of image."""
 
     down: tuple[int, ...]
@@ -43,7 +43,7 @@ class ReconstructionPreset(Preset):
 
 # The spatial code is an eighth of the numbers of a grey image at every size, as at 256 pixels in
 # the original; with its 128 channels at 64 pixels it would be larger than the image.
-PRESETS = {
+BAUR_PRESETS = {
     "small": ReconstructionPreset(
         image_size=64,
         down=(32, 64, 128),
@@ -157,7 +157,7 @@ class BaurLocaliser(NetworkLocaliser):
     """What the two autoencoders of Baur et al. share."""
 
     def _preset(self) -> ReconstructionPreset:
-        return filled(PRESETS[self.preset], self)
+        return filled(BAUR_PRESETS[self.preset], self)
 
 
 @estimator

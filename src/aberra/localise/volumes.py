@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.contract.maps import TOP_SHARE
-from aberra.data.mri.brain import brain_mask
+from aberra.data.mri.brain import Mask, brain_mask
 from aberra.data.mri.files import MAP, SEGMENTATION, read_volume, stem
 from aberra.data.mri.grid import SliceGrid, covered, put_back
 from aberra.data.mri.nifti import check_mask, read_mask, write_nifti
@@ -20,7 +20,6 @@ from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 from aberra.progress import advance
 
-Mask = NDArray[np.bool_]
 MaskOf = Callable[[Path], Path]
 
 

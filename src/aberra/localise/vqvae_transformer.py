@@ -25,7 +25,7 @@ from aberra.diffusion.losses import per_image
 from aberra.localise.base import Maps
 from aberra.localise.frame import Frame
 from aberra.localise.healing import CodeHealers, Emphasis, Healing, code_surprise
-from aberra.localise.network import NetworkLocaliser, Preset, filled
+from aberra.localise.network import NetworkLocaliser, NetworkPreset, filled
 from aberra.localise.reconstruction import reconstruction_loss
 from aberra.loop import Batch, Losses, Run, train
 from aberra.nets.building import seeded
@@ -40,7 +40,7 @@ DEAD = 0.03  # a code used less than this share of the average takes a new place
 
 
 @dataclass(frozen=True, kw_only=True)
-class VQPreset(Preset):
+class VQPreset(NetworkPreset):
     """Networks and training for one size of image; steps and learning rate are the VQ-VAE's."""
 
     widths: tuple[int, ...]
@@ -59,7 +59,7 @@ class VQPreset(Preset):
         return int(2 ** len(self.widths))
 
 
-PRESETS = {
+VQ_PRESETS = {
     "small": VQPreset(
         image_size=64,
         widths=(32, 64),
@@ -269,7 +269,7 @@ class VQTransformer(NetworkLocaliser):
         return self._answered(CodeHealers.likelihoods, X)
 
     def _preset(self) -> VQPreset:
-        return filled(PRESETS[self.preset], self)
+        return filled(VQ_PRESETS[self.preset], self)
 
     def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> VQNet:
         preset = self._preset()

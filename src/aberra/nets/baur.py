@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
-LEAK = 0.3  # Keras' default, which the original uses
+KERAS_LEAK = 0.3  # Keras' default, which the original uses
 GROUPS = 8
 
 
@@ -45,7 +45,7 @@ def encoder(plan: SpatialPlan | DensePlan) -> nn.Sequential:
     layers: list[nn.Module] = []
     for n_in, n_out in zip((plan.n_channels, *plan.down), plan.down, strict=False):
         layers += [nn.Conv2d(n_in, n_out, 5, 2, 2), nn.GroupNorm(GROUPS, n_out)]
-        layers += [nn.LeakyReLU(LEAK)]
+        layers += [nn.LeakyReLU(KERAS_LEAK)]
     return nn.Sequential(*layers, narrowed(plan.down[-1], plan.code))
 
 
@@ -55,7 +55,7 @@ def decoder(plan: SpatialPlan | DensePlan) -> nn.Sequential:
     layers = [narrowed(plan.code, deepest), nn.GroupNorm(GROUPS, deepest), nn.ReLU()]
     for n_in, n_out in zip((deepest, *plan.up), plan.up, strict=False):
         layers += [nn.ConvTranspose2d(n_in, n_out, 5, 2, 2, 1), nn.GroupNorm(GROUPS, n_out)]
-        layers += [nn.LeakyReLU(LEAK)]
+        layers += [nn.LeakyReLU(KERAS_LEAK)]
     return nn.Sequential(*layers, nn.Conv2d(plan.up[-1], plan.n_channels, 1))
 
 

@@ -108,7 +108,7 @@ class Checkpoint:
             ) from error
 
 
-def fingerprint(settings: object, *arrays: Iterable[Tensor]) -> str:
+def training_mark(settings: object, *arrays: Iterable[Tensor]) -> str:
     """Return a digest of settings and data."""
     digest = sha256(repr(settings).encode())
     for array in chain(*arrays):

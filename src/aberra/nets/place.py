@@ -16,7 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-Precision = Literal["auto", "float32", "bfloat16"]
+TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Place:
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.half)
 
 
-def find_place(device: str = "auto", precision: Precision = "auto") -> Place:
+def find_place(device: str = "auto", precision: TrainingPrecision = "auto") -> Place:
     """Return this process's place: `device` may be "auto", "cpu", "cuda", "cuda:1", "mps"."""
     n_processes = int(os.environ.get("WORLD_SIZE", "1"))
     if n_processes == 1:

@@ -93,21 +93,13 @@ def trained(setting: Setting, store: Store, scene: Scene) -> tuple[Any, float]:
     timing = path.with_suffix(".minutes")
     if not path.exists():
         kind, started = named(MRI_ROWS[setting["model"]].kind).load(), time.perf_counter()
-        model = kind(**as_printed(kind), **setting["params"], random_state=setting["seed"])
+        model = kind(**setting["params"], random_state=setting["seed"])
         if "checkpoint" in model.get_params():
             model.set_params(checkpoint=str(folder), checkpoint_minutes=2.0)
         model.fit(scene.train.images, groups=scene.train.subject)
         save(model, path)
         timing.write_text(f"{(time.perf_counter() - started) / 60:.2f}")
     return load(path), float(timing.read_text()) if timing.exists() else float("nan")
-
-
-def as_printed(kind: type[Any]) -> dict[str, Any]:
-    """Return what the settings of a row leave open: it is as printed, too.
-
-    Settings do not name it, so that the keys of the cells stay what they were.
-    """
-    return {"style": "printed"} if "style" in kind().get_params() else {}
 
 
 def ways(model: Any) -> Iterator[dict[str, Any]]:

@@ -58,9 +58,10 @@ class MriRow(NamedTuple):
 
 # Everything below is stated although much of it is a default today, because the table is about
 # these settings, whatever the defaults become. None means the preset's.
-MAP = {"error": "squared", "smooth": 1, "false_alarm_rate": 0.01}
+FLAGS = {"false_alarm_rate": 0.01, "threshold": "auto"}
+MAP = {"style": "printed", "error": "squared", "smooth": 1, **FLAGS}
 FIT = {"image_size": None, "batch_size": None, "learning_rate": None, "holdout": 0.1}
-WALK = {"schedule": "linear", "start": 0.25, "sampler": "ddpm", "n_draws": 1}
+WALK = {"schedule": "linear", "start": 0.25, "sampler": "ddpm", "n_draws": 1, "norm_groups": 32}
 GAUSSIAN = {**MAP, **FIT, **WALK, "noise": "gaussian", "n_steps": 1000}
 PYRAMID = {**GAUSSIAN, "noise": "pyramid"}
 JUDGE = {
@@ -93,7 +94,7 @@ MRI_ROWS = {
             "image_size": None,
             "smooth": 1,
             "holdout": 0.1,
-            "false_alarm_rate": 0.01,
+            **FLAGS,
         },
         own_name="Intensity threshold",
     ),
