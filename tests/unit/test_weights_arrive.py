@@ -1,0 +1,175 @@
+"""Weights reach every objective that is meant to have them, and choices stay as documented."""
+
+import numpy as np
+import pytest
+import torch
+
+from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
+from aberra.detectors.dagpr import (
+    codes_and_errors,
+    first_labels,
+    gp_regression,
+    refined_labels,
+)
+from aberra.detectors.ocsvm import ocsvm_iadc, ocsvm_landmarks, scale_gamma
+from aberra.detectors.scaling import min_max
+from aberra.metrics import auroc
+from aberra.rng import torch_generator
+
+N, ODD = 96, 32
+ROWS = np.arange(N) < ODD  # the rows that are hardly trusted
+WEIGHTS = np.where(ROWS, 1e-3, 1.0)
+SHORT = {"batch_size": 32, "learning_rate": 1e-2, "random_state": 0}
+
+
+def table():
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(N, 6))
+    X[:, 3:] = X[:, :3]  # three numbers say all
+    X[:ODD, 3:] *= -1  # but not for the rows that are not trusted
+    return X
+
+
+def images():
+    generator = np.random.default_rng(0)
+    X = np.zeros((N, 1, 8, 8))
+    X[:ODD, :, :, :4] = X[ODD:, :, :4, :] = 1.0
+    return np.clip(X + 0.1 * generator.random(X.shape), 0, 1)
+
+
+def contrast(detector, X, weights):
+    """Return how much higher the scores of the odd rows are than those of the others."""
+    scores = detector.fit(X, sample_weight=weights).anomaly_score(X)
+    return scores[ROWS].mean() / scores[~ROWS].mean()
+
+
+@pytest.mark.parametrize("make", [table, images])
+@pytest.mark.parametrize(
+    "detector",
+    [
+        AutoEncoder(epochs=40, **SHORT),
+        DeepSVDD(epochs=20, pretrain_epochs=5, **SHORT),
+        RSRAE(epochs=40, **SHORT),
+    ],
+    ids=lambda detector: type(detector).__name__,
+)
+def test_rows_of_little_weight_are_learnt_less_well(detector, make):
+    X = make()
+    assert contrast(detector, X, WEIGHTS) > 1.5 * contrast(detector, X, None)
+
+
+def same_networks(first, second):
+    pairs = zip(first.weights, second.weights, strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)
+
+
+@pytest.mark.parametrize("detector", [HybridOCSVM(), DAGPR()], ids=str)
+def test_weights_reach_the_autoencoder_before_the_detector(detector):
+    detector.set_params(pretrain_epochs=2, **SHORT)
+    plain = detector.fit(table()).members_.encoder
+    assert same_networks(plain, detector.fit(table()).members_.encoder)
+    trusting = detector.fit(table(), sample_weight=WEIGHTS).members_.encoder
+    assert not same_networks(plain, trusting)
+
+
+def test_deep_svdd_does_not_weigh_the_autoencoder_before_it():
+    X = table()
+    detector = DeepSVDD(epochs=1, pretrain_epochs=3, **SHORT)
+    plain, trusting = (detector.fit(X, sample_weight=w).members_ for w in (None, WEIGHTS))
+    assert torch.equal(plain.centre, trusting.centre)  # the mean code after the first part
+    assert not same_networks(plain.encoder, trusting.encoder)
+
+
+def test_hybrid_solves_the_weighted_problem_on_standardised_codes():
+    X = table()
+    X[:, 0] *= 50  # one direction of the code is much longer than the others
+    model = HybridOCSVM(hidden=(8, 3), pretrain_epochs=3, **SHORT).fit(X, sample_weight=WEIGHTS)
+    code = model.members_.codes(X)[0].T.numpy()
+    standardised = (code - code.mean(axis=0)) / code.std(axis=0)
+    gamma = scale_gamma(standardised, np.ones(N))
+    expected = ocsvm_iadc(standardised, WEIGHTS, 0.5, gamma).score(standardised)
+    np.testing.assert_allclose(model.anomaly_score(X), expected, atol=1e-4)
+    unweighted = ocsvm_iadc(standardised, np.ones(N), 0.5, gamma).score(standardised)
+    assert np.abs(unweighted - expected).max() > 0.01
+
+
+@pytest.mark.parametrize("solver", ["exact", "nystroem"])
+def test_one_class_machine_is_given_the_weights(solver):
+    X = np.random.default_rng(1).normal(size=(N, 2))
+    X[:ODD] += 4
+    detector = OCSVM(solver=solver, n_landmarks=60, random_state=0)
+    trusting = detector.fit(X, sample_weight=WEIGHTS).anomaly_score(X)
+    assert trusting[ROWS].min() > np.quantile(trusting[~ROWS], 0.9)
+    assert detector.fit(X).anomaly_score(X)[ROWS].min() < 0
+
+
+def test_landmarks_are_rows_of_weight():
+    x = np.random.default_rng(2).normal(size=(400, 2))
+    w = np.where(np.arange(400) < 200, 1e-9, 1.0)
+    found = ocsvm_landmarks(x, w, 0.5, 0.5, 50, np.random.default_rng(0))
+    trusted = {row.tobytes() for row in x[200:]}
+    assert all(row.tobytes() in trusted for row in found.vectors)
+
+
+def test_landmarks_solve_the_weighted_problem():
+    generator = np.random.default_rng(3)
+    x, w = generator.normal(size=(200, 2)), generator.random(200) ** 4 + 1e-3
+    exact = ocsvm_iadc(x, w, 0.5, 0.5).score(x)
+    landmarks = ocsvm_landmarks(x, w, 0.5, 0.5, 200, generator).score(x)
+    unweighted = ocsvm_iadc(x, np.ones(200), 0.5, 0.5).score(x)
+    gap = np.abs(exact - landmarks).max()
+    assert gap < 0.02 * np.ptp(exact)
+    assert gap < 0.2 * np.abs(exact - unweighted).max()
+
+
+@pytest.mark.parametrize("detector", [OCSVM(), HybridOCSVM(pretrain_epochs=2, **SHORT)], ids=str)
+def test_by_default_half_of_the_rows_lie_outside_of_the_border(detector):
+    assert detector.nu == 0.5
+    X = np.random.default_rng(4).normal(size=(400, 3))
+    outside = float(np.mean(detector.fit(X).anomaly_score(X) > 0))
+    assert abs(outside - 0.5) < 0.05
+
+
+def refined_by_hand(z, error, times, seed):
+    """Label the rows, regress on them, and repeat, as the class says."""
+    generator = np.random.default_rng(seed)
+    chosen, y = first_labels(np.column_stack([z, error]), generator)
+    regression = gp_regression(z[chosen], y)
+    for _ in range(times):
+        chosen, y = refined_labels(regression.mean(z), generator)
+        regression = gp_regression(z[chosen], y)
+    return regression.mean(z)
+
+
+@pytest.mark.parametrize("asked", [{}, {"n_refinements": 0}, {"n_refinements": 3}])
+def test_dagpr_refines_as_often_as_it_says(asked):
+    X, rows, weights, seed = table(), np.arange(N)[None], np.ones((1, N)), 7
+    model = DAGPR(hidden=(8, 4), pretrain_epochs=2, **SHORT, **asked)
+    model.image_shape_ = None
+    prepared = model._prepare(X)
+    scores = model._train(prepared, rows, weights, [seed]).scores(X)[0]
+    # The same autoencoder once more: a trained model keeps no decoder.
+    networks = model._pretrained(prepared, rows, weights, [torch_generator(seed)], on_sphere=True)
+    codes, errors = codes_and_errors(*(net.freeze() for net in networks[:2]), prepared.data)
+    gaps = {
+        n: np.abs(scores - refined_by_hand(codes[0], errors[0], n, seed)).max()
+        for n in (0, 1, 3, 10)
+    }
+    assert [n for n, gap in gaps.items() if gap < 1e-5] == [asked.get("n_refinements", 1)]
+
+
+def test_dagpr_scores_are_high_where_rows_are_odd():
+    generator = np.random.default_rng(5)
+    X = generator.normal(size=(300, 5))
+    X[:15] += 6
+    y = (np.arange(300) < 15).astype(int)
+    for times in (0, 1, 10):
+        model = DAGPR(pretrain_epochs=20, n_refinements=times, random_state=0).fit(X)
+        assert auroc(y, model.anomaly_score(X)) > 0.9
+
+
+def test_scaled_columns_are_what_the_machine_sees():
+    X = table() * np.array([1.0, 10.0, 100.0, 1.0, 1.0, 1e4])
+    x = min_max(X)(X)
+    expected = ocsvm_iadc(x, np.ones(N), 0.5, scale_gamma(x, np.ones(N))).score(x)
+    np.testing.assert_allclose(OCSVM().fit(X).anomaly_score(X), expected, atol=1e-6)
