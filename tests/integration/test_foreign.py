@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
@@ -12,7 +13,7 @@ from sklearn.svm import OneClassSVM
 
 from aberra import ADC, IADC
 from aberra.detectors.foreign import ForeignTrainer, thinned
-from aberra.errors import DataError
+from aberra.errors import DataError, DivergenceError
 
 SCIKIT_LEARN = [
     IsolationForest(n_estimators=20),
@@ -102,3 +103,18 @@ def test_detector_that_cannot_score_new_rows_says_what_to_do(dirty_blob):
 def test_images_are_refused_by_detectors_for_tables():
     with pytest.raises(DataError, match="flatten"):
         ADC(IsolationForest()).fit(np.zeros((4, 1, 8, 8)))
+
+
+class Boundless(OutlierMixin, BaseEstimator):
+    """A foreign detector whose scores are infinite."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def score_samples(self, X):
+        return np.full(len(X), -np.inf)
+
+
+def test_infinite_scores_of_a_foreign_detector_are_not_blamed_on_a_learning_rate(dirty_blob):
+    with pytest.raises(DivergenceError, match="^Boundless returned scores that are not finite"):
+        ADC(Boundless(), n_members=2, random_state=0).fit(dirty_blob[0])

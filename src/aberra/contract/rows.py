@@ -166,9 +166,11 @@ class RowScorer(Scorer):
     def _conclude(self, scores: Scores, data: Data) -> None:
         """Learn what follows from the training rows' scores."""
         if not np.isfinite(scores).all():
+            inner = self.get_params(deep=False).get("detector")
             raise DivergenceError(
-                f"Training of {type(self).__name__} diverged: some scores are not finite. Lower "
-                "the learning rate, or look for columns of extreme scale."
+                f"{type(self if inner is None else inner).__name__} returned scores that are not "
+                "finite. If it trains a network, its training diverged: lower the learning rate. "
+                "Otherwise look for columns of extreme scale, or choose another detector."
             )
         self._warn_if_constant(scores, data)
         self._place_threshold(scores)
