@@ -116,5 +116,5 @@ class Boundless(OutlierMixin, BaseEstimator):
 
 
 def test_infinite_scores_of_a_foreign_detector_are_not_blamed_on_a_learning_rate(dirty_blob):
-    with pytest.raises(DivergenceError, match="^Boundless returned scores that are not finite"):
+    with pytest.raises(DivergenceError, match=r"^Boundless returned scores that are not finite"):
         ADC(Boundless(), n_members=2, random_state=0).fit(dirty_blob[0])
