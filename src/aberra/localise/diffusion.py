@@ -84,7 +84,7 @@ class DDPM(NetworkLocaliser):
         None,
         default=None,
         doc="""Share of the T steps to which an image is noised before it is restored. None takes it
-        from `style`: {best}, or 0.25 as printed.""",
+        from `style`: 0.1, or 0.25 as printed.""",
     )
     sampling_steps: int | All | None = parameter(
         Interval(Integral, 1, None, closed="left"),
