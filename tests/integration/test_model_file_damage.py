@@ -223,8 +223,8 @@ def test_the_message_names_the_part_that_is_wrong(lie, files, tmp_path):
 @pytest.mark.parametrize(
     ("version", "message"),
     [
-        (FORMAT + 1, r"format 3, newer .* Update Aberra"),
-        (FORMAT - 1, r"format 1, of a version before .* Fit the model again"),
+        (FORMAT + 1, r"format 4, newer .* Update Aberra"),
+        (FORMAT - 1, r"format 2, of a version before .* Fit the model again"),
         (0, "there is no format 0"),
     ],
 )
