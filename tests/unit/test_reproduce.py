@@ -24,6 +24,7 @@ from aberra.reproduce.page import page
 from aberra.reproduce.profiles import profiles
 from aberra.reproduce.seeds import run_seeds
 from aberra.reproduce.settings import detector_names, detector_of, settings_of
+from aberra.reproduce.spread import spread_falls
 from aberra.reproduce.store import Store, append_line, key_of, read_lines
 from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown, targets
 from aberra.reproduce.unseen_tables import unseen_rows
@@ -330,6 +331,16 @@ def test_claims_count_pairs_and_name_the_exceptions(tmp_path):
     ranks = text[text.index("Deviation of the ranks") :]
     assert "ADC has less than Single in 2, median ratio 0.00" in ranks
     assert "**cifar10**: not run." in text
+
+
+def test_a_single_detector_that_does_not_spread_at_all_can_be_compared(tmp_path):
+    store = Store(tmp_path)
+    for setting in odds_settings(SMOKE, "AE", "cardio", True):
+        same, moved = np.arange(40.0), np.roll(np.arange(40.0), setting["seed"])
+        store.add("odds", setting, {}, {"Single": same, "ADC": same, "IADC": moved})
+    told = spread_falls(store, SMOKE)
+    assert "ADC has less than Single in 0, median ratio 1.00; IADC has less than" in told
+    assert "IADC has more for: AE on cardio" in told
 
 
 def test_a_seed_of_the_image_tables_counts_when_all_its_classes_are_there(tmp_path):

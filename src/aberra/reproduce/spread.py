@@ -29,7 +29,7 @@ from aberra.reproduce.work import finished, grouped
 
 SPREAD = "spread"
 VARIANTS = ("Single", "ADC", "IADC")
-TINY = 1e-12  # a spread of nothing is as wide as another
+TINY = 1e-12  # added to spreads, so that two of zero have the ratio 1
 
 
 def spreads(store: Store, profile: Profile, resample: bool = True) -> dict[tuple[str, str], Record]:
@@ -119,7 +119,8 @@ def spread_falls(store: Store, profile: Profile) -> str:
     for measure, words in (("mean", "of the sigmoid score, IADC-9"), ("ranks", "of the ranks")):
         ratios = {
             kind: {
-                pair: held[kind][measure] / held["Single"][measure] for pair, held in found.items()
+                pair: (held[kind][measure] + TINY) / (held["Single"][measure] + TINY)
+                for pair, held in found.items()
             }
             for kind in ("ADC", "IADC")
         }
