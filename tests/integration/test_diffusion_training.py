@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import numpy as np
@@ -41,16 +40,23 @@ PLAN = DiffusionPlan(
 )
 
 SCRIPT = f"""
-import sys
+import os, signal, sys
 from pathlib import Path
 import torch
 from safetensors.torch import save_file
+from aberra.nets.checkpoint import Checkpoint
 from aberra.diffusion.training import *
 from aberra.loop import Keeping, Tempo
 from aberra.nets.place import find_place
 torch.set_num_threads(1)
 images = torch.rand((10, 1, 8, 8), generator=torch.Generator().manual_seed(0)) * 2 - 1
-out, folder = sys.argv[1], sys.argv[2]
+out, folder, last_step = sys.argv[1], sys.argv[2], int(sys.argv[3])
+kept = Checkpoint.step_done
+def step_done(self, done, n_steps):
+    kept(self, done, n_steps)
+    if done == last_step:
+        os.kill(os.getpid(), signal.SIGKILL)
+Checkpoint.step_done = step_done
 place = find_place("cpu", "float32")
 keeping = Keeping(Path(folder), minutes=0)
 net = train_denoiser(images, torch.linspace(0.1, 1, 10), {PLAN!r}, 7, place, keeping)
@@ -59,11 +65,12 @@ if place.rank == 0:
 """
 
 
-def run(out, folder, *launcher):
+def run(out, folder, *launcher, killed_after=0):
     environment = {k: v for k, v in os.environ.items() if k not in ("WORLD_SIZE", "RANK")}
     script = out.with_suffix(".py")
     script.write_text(SCRIPT)
     command = [sys.executable, *launcher, str(script), str(out), str(folder)]
+    command.append(str(killed_after))
     return subprocess.Popen(
         command, env={**environment, "OMP_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True
     )
@@ -95,14 +102,11 @@ def steps_done(folder):
 @pytest.mark.slow
 def test_a_killed_training_goes_on_with_the_same_bytes(tmp_path, uninterrupted):
     out, folder = tmp_path / "net", tmp_path / "checkpoints"
-    process = run(out, folder)
-    while steps_done(folder) < 5:
-        assert process.poll() is None, "it was over before it could be killed"
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    process = run(out, folder, killed_after=5)
+    process.communicate(timeout=120)
+    assert process.returncode == -signal.SIGKILL
     assert not out.exists()
-    assert 5 <= steps_done(folder) < PLAN.tempo.train_steps
+    assert steps_done(folder) == 5 < PLAN.tempo.train_steps
     assert finished(out, folder) == uninterrupted
     assert list(folder.glob("*.safetensors")) == []
 
