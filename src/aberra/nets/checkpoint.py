@@ -78,7 +78,7 @@ class Checkpoint:
             for key, value in net.state_dict().items():
                 tensors[f"net.{name}.{key}"] = value.detach().cpu().contiguous()
         for name, optimiser in self.optimisers.items():
-            for key, value in _flat(optimiser).items():
+            for key, value in _memory_of(optimiser).items():
                 tensors[f"optimiser.{name}.{key}"] = value.detach().cpu().contiguous()
         rates = {name: _rates(optimiser) for name, optimiser in self.optimisers.items()}
         about = {"step": step, "fingerprint": self.fingerprint, "rates": rates}
@@ -121,7 +121,7 @@ def _under(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
 
 
-def _flat(optimiser: Optimizer) -> dict[str, Tensor]:
+def _memory_of(optimiser: Optimizer) -> dict[str, Tensor]:
     """Return the optimiser's memory of each parameter, by number and name."""
     state = optimiser.state_dict()["state"]
     return {f"{k}.{name}": torch.as_tensor(v) for k, d in state.items() for name, v in d.items()}
