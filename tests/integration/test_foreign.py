@@ -13,7 +13,7 @@ from sklearn.svm import OneClassSVM
 
 from aberra import ADC, IADC
 from aberra.detectors.foreign import ForeignTrainer, thinned
-from aberra.errors import DataError, DivergenceError
+from aberra.errors import CollapseWarning, DataError, DivergenceError
 
 SCIKIT_LEARN = [
     IsolationForest(n_estimators=20),
@@ -101,20 +101,34 @@ def test_detector_that_cannot_score_new_rows_says_what_to_do(dirty_blob):
 
 
 def test_images_are_refused_by_detectors_for_tables():
-    with pytest.raises(DataError, match="flatten"):
+    with pytest.raises(DataError, match="Flatten"):
         ADC(IsolationForest()).fit(np.zeros((4, 1, 8, 8)))
 
 
-class Boundless(OutlierMixin, BaseEstimator):
-    """A foreign detector whose scores are infinite."""
+class Fixed(OutlierMixin, BaseEstimator):
+    """Gives the first row a score of its own and all others zero."""
+
+    def __init__(self, first=0.0):
+        self.first = first
 
     def fit(self, X, y=None):
+        self.fitted_ = True
         return self
 
     def score_samples(self, X):
-        return np.full(len(X), -np.inf)
+        return np.append(-self.first, np.zeros(len(X) - 1))
 
 
-def test_infinite_scores_of_a_foreign_detector_are_not_blamed_on_a_learning_rate(dirty_blob):
-    with pytest.raises(DivergenceError, match=r"^Boundless returned scores that are not finite"):
-        ADC(Boundless(), n_members=2, random_state=0).fit(dirty_blob[0])
+@pytest.mark.parametrize("first", [np.inf, np.nan])
+@pytest.mark.parametrize("detector", [Fixed, lambda first: make_pipeline(Fixed(first))])
+@pytest.mark.parametrize("ensemble", [ADC, IADC])
+def test_scores_that_are_not_finite_are_laid_to_the_detector(dirty_blob, detector, first, ensemble):
+    with pytest.raises(DivergenceError, match=r"^Fixed returned scores that are not finite\.") as error:
+        ensemble(detector(first), n_members=2, random_state=0).fit(dirty_blob[0])
+    assert "learning rate" not in str(error.value)
+
+
+def test_equal_scores_are_laid_to_the_detector(dirty_blob):
+    with pytest.warns(CollapseWarning, match="same score.*They come from Fixed") as caught:
+        ADC(Fixed(), n_members=2, random_state=0).fit(dirty_blob[0])
+    assert "network" not in str(caught[0].message)

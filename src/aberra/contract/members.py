@@ -60,6 +60,17 @@ class Members(ABC):
         """Return `maps` and `scores` for the price of one; for localisers."""
         raise NotImplementedError(f"{type(self).__name__} draws no maps")
 
+    def why_not_finite(self, model: str) -> str:
+        """Say that scores of the training rows are not finite, and what to do about it.
+
+        `model` is the name of the estimator that is being fitted.
+        """
+        return f"{model} returned scores that are not finite. Look for columns of extreme scale."
+
+    def why_all_equal(self) -> str:
+        """Say why all training rows may have the same score, and what to do about it."""
+        return "Look for columns that say something about the rows."
+
     def probe(self, n_features: int, image_shape: tuple[int, int, int] | None) -> None:
         """Raise an error unless the parts fit each other and data of this size.
 

@@ -166,12 +166,7 @@ class RowScorer(Scorer):
     def _conclude(self, scores: Scores, data: Data) -> None:
         """Learn what follows from the training rows' scores."""
         if not np.isfinite(scores).all():
-            inner = self.get_params(deep=False).get("detector")
-            raise DivergenceError(
-                f"{type(self if inner is None else inner).__name__} returned scores that are not "
-                "finite. If it trains a network, its training diverged: lower the learning rate. "
-                "Otherwise look for columns of extreme scale, or choose another detector."
-            )
+            raise DivergenceError(self.members_.why_not_finite(type(self).__name__))
         self._warn_if_constant(scores, data)
         self._place_threshold(scores)
         self.references_ = quartiles(data)
@@ -183,8 +178,7 @@ class RowScorer(Scorer):
         if len(data) > 1 and bool((data != data[:1]).any()):
             warnings.warn(
                 f"{type(self).__name__} gives all {len(scores)} training rows the same score, "
-                "which separates nothing. A network has then collapsed to a constant map: train "
-                "for fewer epochs, with a lower learning rate, or with less weight decay.",
+                f"which separates nothing. {self.members_.why_all_equal()}",
                 CollapseWarning,
                 stacklevel=5,  # this, _conclude, fit, the guard around it
             )

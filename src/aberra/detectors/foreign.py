@@ -53,7 +53,7 @@ def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
         if (fresh.missing, fresh.encode, fresh.threshold) != ("error", "error", "auto"):
             raise ValueError(
                 f"`missing`, `encode` and `threshold` of {type(fresh).__name__} have no effect "
-                "inside an ensemble: set them on the ensemble."
+                "inside an ensemble. Set them on the ensemble instead."
             )
         fresh.image_shape_ = image
         return fresh
@@ -61,14 +61,14 @@ def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
         fresh._validate_params()
         if image is None:
             raise DataError(
-                f"{type(fresh).__name__} takes images of shape (n, channels, height, width), not "
-                "a table."
+                f"{type(fresh).__name__} looks at images of shape (n, channels, height, width), "
+                "but got a table."
             )
         vars(fresh)["image_shape_"] = image
         return fresh
     if image is not None:
         raise DataError(
-            f"{type(fresh).__name__} takes tables, not images: flatten them to (n, pixels), "
+            f"{type(fresh).__name__} looks at tables, but got images. Flatten them to (n, pixels), "
             "or use one of Aberra's own detectors."
         )
     return ForeignTrainer(fresh)
@@ -137,6 +137,17 @@ class ForeignMembers(Members):
         """Return (m, n) scores."""
         return np.stack([foreign_score(detector, tile) for detector in self.detectors])
 
+    def why_not_finite(self, model: str) -> str:
+        """Name the detector that returned such scores."""
+        return (
+            f"{_name(self.detectors[0])} returned scores that are not finite. Check its settings, "
+            "look for columns of extreme scale, or choose another detector."
+        )
+
+    def why_all_equal(self) -> str:
+        """Name the detector that returned such scores."""
+        return f"They come from {_name(self.detectors[0])}. Check its settings."
+
     def probe(self, n_features: int, image_shape: tuple[int, int, int] | None) -> None:
         """Leave them alone: a row of zeros may be no valid row for them."""
 
@@ -162,8 +173,17 @@ def foreign_score(detector: Any, rows: Data) -> Array:
 
 def is_pyod(detector: Any) -> bool:
     """Say whether the detector is PyOD's, without importing PyOD."""
-    last = detector.steps[-1][1] if isinstance(detector, Pipeline) else detector
-    return any(cls.__module__.split(".")[0] == "pyod" for cls in type(last).__mro__)
+    kinds = type(_last_step(detector)).__mro__
+    return any(cls.__module__.split(".")[0] == "pyod" for cls in kinds)
+
+
+def _last_step(detector: Any) -> Any:
+    """Return the detector itself, without the pipeline that may be around it."""
+    return detector.steps[-1][1] if isinstance(detector, Pipeline) else detector
+
+
+def _name(detector: Any) -> str:
+    return type(_last_step(detector)).__name__
 
 
 def _weight_argument(detector: Any) -> str | None:

@@ -172,6 +172,20 @@ class NetworkMembers(Members):
         """Return each member's codes (m, k, n) of raw rows."""
         return self.encoder(tile_to_tensor(tile, self.scaling))
 
+    def why_not_finite(self, model: str) -> str:
+        """Say that the training diverged, and what to do about it."""
+        return (
+            f"{model} returned scores that are not finite, because the training of its network "
+            "diverged. Lower the learning rate, or look for columns of extreme scale."
+        )
+
+    def why_all_equal(self) -> str:
+        """Say that the network collapsed, and what to do about it."""
+        return (
+            "The network has collapsed to a constant map. Train for fewer epochs, with a lower "
+            "learning rate, or with less weight decay."
+        )
+
     def _check_members(self, n: int) -> None:
         """Refuse parts of a model that belong to different numbers of members."""
         if n != self.n_members:

@@ -56,6 +56,14 @@ class Committee(Members):
         """Return the restorations of all members, (m, n, c, h, w), where they are localisers."""
         return np.concatenate([part.restored(tile) for part in self.parts])
 
+    def why_not_finite(self, model: str) -> str:
+        """Return what the members say; they are all of one kind."""
+        return self.parts[0].why_not_finite(model)
+
+    def why_all_equal(self) -> str:
+        """Return what the members say; they are all of one kind."""
+        return self.parts[0].why_all_equal()
+
     def probe(self, n_features: int, image_shape: tuple[int, int, int] | None) -> None:
         """Try out every part."""
         for part in self.parts:
