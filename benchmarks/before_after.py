@@ -56,13 +56,19 @@ fit = lambda n: DDPM(train_steps=n, batch_size=8, random_state=0).fit(images)
 fit(1)
 print(timed(lambda: fit(22)) - timed(lambda: fit(2)))""",
     "aberra score: 20,000 rows, the whole process": """
-import subprocess, sys, tempfile, os
+import subprocess, sys, tempfile
 folder = tempfile.mkdtemp()
-np.savetxt(folder + "/train.csv", X[:2000], delimiter=",", header=",".join(f"c{i}" for i in range(36)), comments="")
-np.savetxt(folder + "/new.csv", np.tile(X, (4, 1))[:20000], delimiter=",", header=",".join(f"c{i}" for i in range(36)), comments="")
-aberra = [sys.executable, "-c", "import sys; from aberra.cli import main; sys.exit(main())"]
-subprocess.run(aberra + ["fit", "train.csv", "-o", "m.aberra", "--seed", "0"], cwd=folder, check=True, capture_output=True)
-score = lambda: subprocess.run(aberra + ["score", "m.aberra", "new.csv", "-o", "s.csv"], cwd=folder, check=True, capture_output=True)
+names = ",".join(f"c{i}" for i in range(36))
+def write(name, rows):
+    np.savetxt(f"{folder}/{name}", rows, delimiter=",", header=names, comments="")
+def shell(*words):
+    code = "import sys; from aberra.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, *words]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+write("train.csv", X[:2000])
+write("new.csv", np.tile(X, (4, 1))[:20000])
+shell("fit", "train.csv", "-o", "m.aberra", "--seed", "0")
+score = lambda: shell("score", "m.aberra", "new.csv", "-o", "s.csv")
 score()
 print(np.median([timed(score) for _ in range(3)]))""",
 }

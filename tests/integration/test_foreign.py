@@ -123,7 +123,8 @@ class Fixed(OutlierMixin, BaseEstimator):
 @pytest.mark.parametrize("detector", [Fixed, lambda first: make_pipeline(Fixed(first))])
 @pytest.mark.parametrize("ensemble", [ADC, IADC])
 def test_scores_that_are_not_finite_are_laid_to_the_detector(dirty_blob, detector, first, ensemble):
-    with pytest.raises(DivergenceError, match=r"^Fixed returned scores that are not finite\.") as error:
+    words = r"^Fixed returned scores that are not finite\."
+    with pytest.raises(DivergenceError, match=words) as error:
         ensemble(detector(first), n_members=2, random_state=0).fit(dirty_blob[0])
     assert "learning rate" not in str(error.value)
 
