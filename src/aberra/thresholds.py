@@ -10,16 +10,18 @@ A new rule is one function here: `@described` gives it a name and the words that
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr, ndtri
 
 from aberra.errors import DataError
 
 Rule = Callable[..., float]  # of the scores, and of settings that have a default
 
-DEFAULT = "knee"
+DEFAULT = "fdr"
 RULES: dict[str, Rule] = {}
 # Where each rule puts the threshold, as the end of the sentence "The threshold was placed ...".
 WHERE = {"share": "so that the share of training samples that was asked for scores above it"}
@@ -27,11 +29,80 @@ WHERE = {"share": "so that the share of training samples that was asked for scor
 # Scores further than this many robust deviations from the median count as this far. It only keeps
 # one extreme row from setting the scale for all others.
 REACH = 20.0
+SKEW = 0.4  # of ordinary scores
+QUARTILE = 0.6744897501960817  # deviations between the median and a quartile of a normal
+TINY = 1e-12
 MIXTURE_ROWS = 1000  # quantiles that stand for larger data
 MIXTURE_ROUNDS = 200
 MIXTURE_FLOOR = 0.01  # least variance of a component, in squared robust deviations
 
 Described = TypeVar("Described", bound=Rule)
+
+
+@dataclass(frozen=True)
+class Bulk:
+    """Where ordinary scores lie, and how odd a score is by that measure.
+
+    Ordinary scores are taken to be log-normal, shifted: s = middle + scale (exp(b z) - 1) / b for a
+    standard normal z, with the same skew b = 0.4 for all detectors.
+
+    Parameters
+    ----------
+    middle : float
+        The median.
+    scale : float
+        The standard deviation that a normal law with the same slope at the median would have.
+    """
+
+    middle: float
+    scale: float
+
+    def deviates(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return every score as a normal deviate z, with the skew taken out."""
+        with np.errstate(over="ignore"):
+            x = 1 + SKEW * (scores - self.middle) / self.scale
+        z: NDArray[np.float64] = np.log(np.maximum(x, TINY)) / SKEW
+        return z
+
+    def p_values(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the chance that an ordinary sample scores as high, or higher."""
+        p: NDArray[np.float64] = ndtr(-self.deviates(scores))
+        return p
+
+    def score_of(self, p: float) -> float:
+        """Return the score that an ordinary sample reaches with this chance."""
+        return self.middle + self.scale * float(np.expm1(-SKEW * ndtri(p))) / SKEW
+
+
+def bulk(scores: NDArray[np.float64]) -> Bulk:
+    """Learn from the median and the upper quartile where ordinary scores lie.
+
+    What lies above the upper quartile has no say, so up to a quarter of the samples may be
+    anomalies. Scores on another scale, or shifted, give the same deviates.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        High = anomalous.
+
+    Returns
+    -------
+    Bulk
+    """
+    low, middle, high = (float(q) for q in np.quantile(scores, (0.25, 0.5, 0.75)))
+    spread = max(high - middle, 0.25 * (middle - low)) or float(np.std(scores)) or 1.0
+    return Bulk(middle, float(SKEW * spread / np.expm1(SKEW * QUARTILE)))
+
+
+def discoveries(p: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
+    """Mark the p-values that stand if a share `rate` of those marked may be false alarms.
+
+    Benjamini and Hochberg (1995): the k smallest, for the largest k whose k-th smallest is at most
+    rate k / n.
+    """
+    ordered = np.sort(p)
+    stands = np.flatnonzero(ordered <= rate * np.arange(1, len(p) + 1) / len(p))
+    return p <= (ordered[stands[-1]] if len(stands) else -1.0)
 
 
 def described(where: str) -> Callable[[Described], Described]:
@@ -42,6 +113,35 @@ def described(where: str) -> Callable[[Described], Described]:
         return rule
 
     return add
+
+
+@described("so that about one in ten flagged training samples is a false alarm")
+def fdr(scores: NDArray[np.float64], rate: float = 0.1) -> float:
+    """Return the score above which a share `rate` of the samples is expected to be false alarms.
+
+    How likely an ordinary sample reaches a score follows from the bulk of all scores (`bulk`);
+    Benjamini and Hochberg's rule (`discoveries`) decides how many of the highest are more than
+    chance. Of clean data hardly any sample is flagged.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n,)
+        High = anomalous.
+    rate : float in (0, 1), default 0.1
+        Share of the flagged samples that may be false alarms.
+
+    Returns
+    -------
+    float
+        Where nothing stands out, the score that one of n clean samples reaches with the chance
+        `rate`.
+    """
+    ordinary = bulk(scores)
+    flagged = discoveries(ordinary.p_values(scores), rate)
+    lowest = max(ordinary.score_of(rate / len(scores)), float(scores.max()))
+    if not flagged.any():
+        return lowest
+    return float(scores[~flagged].max(initial=ordinary.middle))
 
 
 @described("three robust standard deviations above the median of the training scores")
@@ -210,7 +310,9 @@ def consensus(scores: NDArray[np.float64]) -> float:
     return low + (high - low) / 2
 
 
-def threshold(scores: ArrayLike, rule: str | float = "auto") -> tuple[float, str]:
+def threshold(
+    scores: ArrayLike, rule: str | float = "auto", rate: float = 0.1
+) -> tuple[float, str]:
     """Return the threshold on the scores, and the name of the rule that set it.
 
     Parameters
@@ -219,6 +321,8 @@ def threshold(scores: ArrayLike, rule: str | float = "auto") -> tuple[float, str
         High = anomalous.
     rule : {"auto", a name in RULES} or float in (0, 1), default "auto"
         "auto" means `DEFAULT`; a number flags that share of the rows.
+    rate : float in (0, 1), default 0.1
+        The share of false alarms among the flagged rows that the rule "fdr" aims at.
 
     Returns
     -------
@@ -230,7 +334,7 @@ def threshold(scores: ArrayLike, rule: str | float = "auto") -> tuple[float, str
     Examples
     --------
     >>> threshold([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0])
-    (1.5, 'knee')
+    (1.5, 'fdr')
     >>> threshold([1.0, 2.0, 3.0, 4.0, 5.0], rule=0.25)
     (4.0, 'share')
     """
@@ -244,7 +348,7 @@ def threshold(scores: ArrayLike, rule: str | float = "auto") -> tuple[float, str
         name = DEFAULT if rule == "auto" else rule
         if name not in RULES:
             raise ValueError(f"Unknown rule {rule!r}. Use 'auto', a number or one of {[*RULES]}.")
-        return RULES[name](checked), name
+        return (fdr(checked, rate) if name == "fdr" else RULES[name](checked)), name
     if not 0 < rule < 1:
         raise ValueError(f"A share of rows lies between 0 and 1, but got {rule!r}.")
     return target_rate(checked, rule), "share"

@@ -1,23 +1,31 @@
-"""The four views against their definitions, written out with loops."""
+"""The six views against their definitions, written out with loops, and what they are for."""
+
+from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from aberra import ADC, IADC, MultiView, load, save
+from aberra.detectors.column_tails import column_tails
+from aberra.detectors.compiled_forest import best_cut, path_length
+from aberra.detectors.compiled_views import mean_nats
+from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
-from aberra.detectors.multiview import (
-    bin_surprise,
-    lenses,
-    moments,
-    neighbour_distance,
-    ridge_precisions,
-)
+from aberra.detectors.landmarks import landmarks
+from aberra.detectors.multiview import SKEW, TENTH, lens, loudness, surprise
+from aberra.detectors.robust_covariance import robust_ellipse
 from aberra.detectors.scaling import robust
+from aberra.detectors.weighted import quantiles
 
 
 @pytest.fixture
 def data():
     return np.random.default_rng(0).normal(size=(300, 4)) ** 3
+
+
+def single(rows):
+    return np.ascontiguousarray(rows, dtype=np.float32)
 
 
 def test_robust_scaling_has_the_quartiles_of_a_normal(data):
@@ -28,33 +36,112 @@ def test_robust_scaling_has_the_quartiles_of_a_normal(data):
     mostly_zero = np.zeros((100, 1))
     mostly_zero[:10] = np.arange(1, 11)[:, None]
     np.testing.assert_allclose(robust(mostly_zero)(mostly_zero).std(), 1.0)
+    gaps = np.concatenate([data, np.full((50, 4), np.nan)])
+    np.testing.assert_array_equal(robust(gaps)(data), scaled)
 
 
-def test_moments_are_weighted_means(data):
-    lens = lenses(data)
-    trust = np.random.default_rng(1).random((3, 300))
-    means, counts = moments(data, lens, trust)
-    r = lens.robust(data)
-    precisions = ridge_precisions(data, lens, trust, means, 0.1)
-    for c, mean, count, precision in zip(trust, means, counts, precisions, strict=True):
-        np.testing.assert_allclose(mean, np.average(r, axis=0, weights=c))
-        expected = ridge_precision(np.cov(r.T, aweights=c, bias=True), 0.1)
-        np.testing.assert_allclose(precision.matrix, expected.matrix)
-        np.testing.assert_allclose(count.sum(axis=1), c.sum())
-        for j in range(4):
-            z = np.arcsinh(r[:, j])
-            expected, _ = np.histogram(z, lens.n_bins, weights=c)
-            np.testing.assert_allclose(count[j], expected, atol=1e-9)
+def test_weighted_quantiles_are_those_of_repeated_rows():
+    values, weights = np.array([3.0, 1.0, 2.0, 5.0]), np.array([1.0, 2.0, 4.0, 1.0])
+    assert quantiles(values, weights, (0.5,)) == pytest.approx([2.0])
+    assert quantiles(values, 7 * weights, (0.2, 0.9)) == pytest.approx(
+        quantiles(values, weights, (0.2, 0.9))
+    )
+    normal = np.random.default_rng(1).normal(size=100_001)
+    np.testing.assert_allclose(
+        quantiles(normal, np.ones(len(normal)), (0.1, 0.5)),
+        np.quantile(normal, (0.1, 0.5)),
+        atol=1e-4,
+    )
 
 
-def test_cells_outside_the_training_range_fall_into_the_outer_bins(data):
-    lens = lenses(data)
-    low, high = data.min(axis=0), data.max(axis=0)
-    bins = lens.bins(lens.robust(np.stack([low - 1, low, high, high + 1])))
-    assert (bins[0] == 0).all()
-    assert (bins[1] == 1).all()
-    assert (bins[2] == lens.n_bins).all()
-    assert (bins[3] == lens.n_bins + 1).all()
+@pytest.mark.parametrize("pooled", [True, False])
+def test_the_best_cut_is_the_best_of_all_cuts(pooled):
+    values = np.sort(np.random.default_rng(2).normal(size=30) ** 3)
+    gains = {}
+    for k, (low, high) in enumerate(pairwise(values), 1):
+        sides = values[:k].std(), values[k:].std()
+        even = (k * sides[0] + (30 - k) * sides[1]) / 30 if pooled else sum(sides) / 2
+        gains[0.5 * (low + high)] = 1 - even / values.std()
+    gain, place = best_cut(values, pooled)
+    assert gain == pytest.approx(max(gains.values()))
+    assert place == pytest.approx(max(gains, key=gains.get))
+    assert best_cut(np.ones(5), pooled)[0] == -1.0
+
+
+def test_path_length_is_the_mean_depth_of_a_random_tree():
+    def depth(n, generator):
+        total = 0
+        while n > 1:
+            low = generator.integers(1, n)
+            n = low if generator.random() < low / n else n - low
+            total += 1
+        return total
+
+    generator = np.random.default_rng(3)
+    for n in (2, 200):
+        mean = np.mean([depth(n, generator) for _ in range(4000)])
+        assert path_length(n) == pytest.approx(mean, rel=0.1)
+    assert path_length(1) == 0.0
+
+
+def walked_depth(forest, row):
+    """Walk one row down all trees, as the pictures in a textbook do."""
+    depths = []
+    for root in forest.roots:
+        node = root
+        while forest.left[node] != node:
+            (i, j), (a, b, height) = forest.columns[node], forest.planes[node]
+            node = forest.left[node] + (np.float32(a * row[i]) + np.float32(b * row[j]) > height)
+        depths.append(forest.depths[node])
+    return float(np.mean(depths))
+
+
+def test_rows_are_walked_down_the_trees(data):
+    rows, generator = single(data), np.random.default_rng(4)
+    forest = grow(rows, np.ones(300), generator, 5, n_planes=2, pooled=True)
+    assert len(forest.roots) == 5
+    found = [-walked_depth(forest, row) for row in rows]
+    # Fused multiply-adds may send a row that lies on a plane to the other side.
+    assert np.mean(np.abs(forest.oddness(rows) - found) < 1e-5) > 0.98
+
+
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_tight_cluster_is_cut_off_early_unless_it_is_trusted_alone(pooled):
+    generator = np.random.default_rng(5)
+    rows = single(generator.normal(size=(400, 3)))
+    rows[:20] = 6 + 0.01 * rows[:20]
+    odd = grow(rows, np.ones(400), generator, 20, 5, pooled).oddness(rows)
+    assert odd[:20].min() > np.quantile(odd[20:], 0.9)
+    trust = np.where(np.arange(400) < 20, 1.0, 1e-9)
+    others = grow(rows, trust, generator, 20, 5, pooled).oddness(rows)
+    assert others[20:].max() <= others[:20].max() + 1e-6  # they end in the cluster's outer leaves
+
+
+def test_forged_trees_are_refused(data):
+    forest = grow(single(data), np.ones(300), np.random.default_rng(4), 2, 1, pooled=True)
+    far = forest.left.copy()
+    far[0] = len(far)
+    endless = forest.planes.copy()
+    endless[forest.left == np.arange(len(far)), 2] = 0.0
+    for change in ({"left": far}, {"left": -far}, {"planes": endless}, {"steps": 10**9}):
+        with pytest.raises(ValueError, match="tree"):
+            replace(forest, **change)
+    with pytest.raises(ValueError, match="column"):
+        forest.check_columns(int(forest.columns.max()))
+
+
+def test_the_robust_covariance_is_that_of_the_clean_rows():
+    generator = np.random.default_rng(6)
+    A = generator.normal(size=(4, 4))
+    clean = generator.normal(size=(900, 4)) @ A
+    dirty = np.concatenate([clean, 30 + generator.normal(size=(100, 4))])
+    found = robust_ellipse(dirty, np.ones(1000), 1e-6)
+    np.testing.assert_allclose(found.centre, 0, atol=0.6)
+    assert found.oddness(dirty)[900:].min() > found.oddness(dirty)[:900].max()
+    trust = np.r_[np.ones(900), np.zeros(100)] + 1e-12
+    trusted = robust_ellipse(dirty, trust, 1e-6)
+    alone = robust_ellipse(clean, np.ones(900), 1e-6)
+    np.testing.assert_allclose(trusted.oddness(clean), alone.oddness(clean), rtol=0.1)
 
 
 def test_precision_inverts_the_ridged_covariance():
@@ -79,50 +166,66 @@ def test_far_more_columns_than_rows(tmp_path):
     w[:3] = 0
     model = MultiView(random_state=0).fit(X, sample_weight=w)
     view = model.members_.members[0]
-    assert view.precision.basis.shape == (57, 3000)  # rows without trust have no part in it
+    assert view.ellipse.precision.basis.shape == (57, 3000)  # rows without trust have no part in it
     scores = model.anomaly_score(X)
     assert set(np.argsort(scores)[-3:]) == {0, 1, 2}
     save(model, tmp_path / "m.aberra")
     np.testing.assert_array_equal(load(tmp_path / "m.aberra").anomaly_score(X), scores)
 
 
-def test_neighbour_distance_is_the_kth_smallest():
+def test_tails_are_ranks_from_both_ends_counted_by_trust():
+    x, trust = single([[0.0], [1.0], [1.0], [2.0]]), np.array([1.0, 2.0, 3.0, 4.0])
+    tails = column_tails(x, trust)
+    shares = np.array([1, 6, 6, 4])  # of 10, at or beyond each value on its rarer side
+    np.testing.assert_allclose(tails.oddness(x), -np.log((shares + 0.5) / 10.5), rtol=1e-6)
+    outside = tails.oddness(single([[-0.1], [2.1]]))
+    np.testing.assert_allclose(outside, -np.log(0.5 / 10.5), rtol=1e-6)
+
+
+def test_neighbour_distance_is_that_of_a_tenth_of_the_landmarks():
     generator = np.random.default_rng(3)
-    x, landmarks = generator.normal(size=(20, 3)), generator.normal(size=(9, 3))
-    expected = [np.sort(np.linalg.norm(landmarks - row, axis=1))[2] for row in x]
-    np.testing.assert_allclose(neighbour_distance(x, landmarks, 3), expected)
-    farthest = [np.linalg.norm(landmarks - row, axis=1).max() for row in x]
-    np.testing.assert_allclose(neighbour_distance(x, landmarks, 50), farthest)
+    rows = single(generator.normal(size=(200, 3)))
+    crowd = landmarks(rows, np.ones(200), 50, generator)
+    assert (len(crowd.rows), crowd.n_near) == (50, 5)
+    expected = [np.sort(np.linalg.norm(crowd.rows - row, axis=1))[4] for row in rows]
+    np.testing.assert_allclose(crowd.oddness(rows), expected, rtol=1e-4, atol=1e-3)
+    trust = np.r_[np.ones(30), np.full(170, 1e-12)]
+    assert len(landmarks(rows, trust, 50, generator).rows) == 30  # no more than is trusted
 
 
-@pytest.mark.parametrize("shape", [(300, 4), (20, 50)])
-def test_hidden_cells_are_scored_as_rows_with_other_cells(shape):
-    X = np.random.default_rng(5).normal(size=shape) ** 3
-    X[0, 1], X[1, 2:4] = 1e9, -1e8  # all but nothing of the rest is left in their squares
-    model = ADC(MultiView(), n_members=2, random_state=0).fit(X)
-    reference = np.quantile(X, 0.25, axis=0)
-    found = model.members_.hidden_scores(X[:9], reference)
-    assert found.shape == (2, 9, shape[1])
-    for j in range(shape[1]):
-        variant = X[:9].copy()
-        variant[:, j] = reference[j]
-        np.testing.assert_allclose(found[:, :, j], model.members_.scores(variant), atol=1e-6)
+def test_surprise_is_minus_the_log_of_a_normal_tail_and_grows_slowly_at_last():
+    from scipy.stats import norm
+
+    z = np.array([-2.0, 0.0, 1.0, 3.0])
+    np.testing.assert_allclose(surprise(z), -norm.logsf(z))
+    far = surprise(np.array([10.0, 20.0, 40.0]))
+    np.testing.assert_allclose(np.diff(far), 8 * np.log(4), rtol=0.05)
 
 
-def test_surprise_is_lowest_where_rows_are_densest():
-    surprise = bin_surprise(np.array([[0.0, 10.0, 80.0, 10.0, 0.0]]))[0]
-    assert surprise.argmin() == 3
-    assert surprise[0] == surprise[-1] == surprise.max()
-    density = np.exp(-surprise[1:-1]) / 5
-    assert 0.9 < density.sum() <= 1.0
+def test_views_come_to_one_scale_by_their_bulk():
+    generator = np.random.default_rng(7)
+    z = np.sort(generator.normal(size=(2, 4000)), axis=1)
+    scale, middle = np.array([2.0, 50.0]), np.array([-1.0, 300.0])
+    views = middle[:, None] + scale[:, None] * np.expm1(SKEW * z) / SKEW
+    table = surprise(np.arange(-8 * 64, 40 * 64 + 1) / 64)
+    found = mean_nats(views, middle, scale, SKEW, table)
+    np.testing.assert_allclose(found, surprise(z).mean(axis=0), atol=1e-3)
+    low = np.quantile(views[0], 0.1)
+    assert (middle[0] - low) / TENTH == pytest.approx(scale[0], rel=0.25)
+
+
+def test_loudness_starts_outside_of_the_bulk():
+    quiet = loudness(np.array([-9.0, 0.0, 2.0]), 0.0, 1.0)
+    np.testing.assert_array_equal(quiet, 0.0)
+    np.testing.assert_allclose(loudness(np.array([1e3, 1e6]), 0.0, 1.0), np.log([2e3, 2e6]) - 1.5)
 
 
 def test_a_row_is_odd_by_any_of_the_views():
     X = np.random.default_rng(4).multivariate_normal([0, 0], [[1, 0.95], [0.95, 1]], size=500)
-    against_the_correlation, far, near = [1.5, -1.5], [6.0, 6.0], [0.1, 0.1]
+    against_the_correlation, far, near = [2.5, -2.5], [9.0, 9.0], [0.1, 0.1]
     model = MultiView(random_state=0).fit(X)
     crossed, distant, usual = model.anomaly_score([against_the_correlation, far, near])
-    assert min(crossed, distant) > model.threshold_ > usual
+    assert min(crossed, distant) > np.quantile(model.anomaly_score(X), 0.99) > usual
 
 
 def test_change_of_units_changes_no_score(data):
@@ -132,20 +235,26 @@ def test_change_of_units_changes_no_score(data):
     np.testing.assert_allclose(plain, scaled, rtol=1e-7)
 
 
-def test_scores_known_from_training_are_those_of_scoring_and_are_not_kept():
+def test_training_scores_are_those_of_scoring():
     X = np.random.default_rng(6).normal(size=(2500, 3))
     model = ADC(MultiView(), n_members=2, random_state=0).fit(X)
     np.testing.assert_array_equal(model.round_.scores, model.anomaly_score(X))
-    assert model.members_.take_training_scores() is None
 
 
 def test_constant_columns_are_harmless_until_they_change(data):
     constant = np.column_stack([data, np.full(300, 7.0)])
     model = MultiView(random_state=0).fit(constant)
-    assert np.isfinite(model.anomaly_score(constant)).all()
+    plain = MultiView(random_state=0).fit(data)
+    np.testing.assert_array_equal(model.anomaly_score(constant), plain.anomaly_score(data))
     moved = constant[:1].copy()
     moved[0, -1] = 8.0
-    assert model.anomaly_score(moved) > model.anomaly_score(constant[:1])
+    change = model.anomaly_score(moved) - model.anomaly_score(constant[:1])
+    np.testing.assert_allclose(change, np.log(301))
+
+
+def test_one_constant_column_is_all_there_is():
+    model = MultiView(random_state=0).fit(np.ones((50, 1)))
+    assert model.anomaly_score([[2.0]]) > model.anomaly_score([[1.0]])
 
 
 def test_a_distrusted_cluster_of_a_small_table_is_no_neighbour_of_its_own():
@@ -154,13 +263,25 @@ def test_a_distrusted_cluster_of_a_small_table_is_no_neighbour_of_its_own():
     X[:30] = 4 + 0.1 * rng.normal(size=(30, 3))
     w = np.ones(200)
     w[:30] = 1e-9
-    views = MultiView(random_state=0).fit(X, sample_weight=w).members_
-    assert len(views.members[0].robust_landmarks) == 170
-    for seen in views.members[0].views(views.lenses.look(X)):
+    views = MultiView(n_landmarks=500, random_state=0).fit(X, sample_weight=w).members_
+    assert len(views.members[0].crowd.rows) == 170
+    for seen in views.members[0].oddness(views.lens.look(X)):
         assert seen[:30].min() > np.median(seen[30:])
 
 
-@pytest.mark.parametrize("n", range(3, 120))
-def test_all_of_a_few_equal_rows_are_landmarks(n):
-    rows = np.arange(2.0 * n).reshape(n, 2)
-    assert len(MultiView(random_state=0).fit(rows).members_.members[0].robust_landmarks) == n
+def test_gaps_count_as_the_median_and_as_evidence():
+    X = np.random.default_rng(8).normal(size=(300, 3))
+    X[:3, 1] = np.nan
+    shared = lens(X)
+    seen = shared.look(X)
+    np.testing.assert_array_equal(seen.raw[:3, 1], 0.0)
+    rate = (np.array([0, 3, 0]) + 0.5) / 301
+    usual = -(rate * np.log(rate)).sum()
+    nats = shared.evidence.nats(X)
+    np.testing.assert_allclose(nats[:3], -np.log(rate[1]) - usual)
+    np.testing.assert_array_equal(nats[3:], 0.0)
+    model = IADC(missing="impute", random_state=0).fit(X)
+    empty = np.full((1, 3), np.nan)
+    assert model.anomaly_score(empty) > model.anomaly_score(X).max()
+    shares = model.explain(X[:1])
+    assert shares.argmax() == 1

@@ -42,9 +42,11 @@ def quartiles(data: Data) -> NDArray[np.float64]:
     the sorting.
     """
     numbers = data.astype(np.uint8) if data.dtype == bool else data
+    gaps = numbers.dtype.kind == "f" and bool(np.isnan(numbers).any())
+    quantile = np.nanquantile if gaps else np.quantile
     width = max(1, SORTED_CELLS // len(data))
     parts = [
-        np.quantile(numbers[:, start : start + width], (0.25, 0.5, 0.75), axis=0)
+        quantile(numbers[:, start : start + width], (0.25, 0.5, 0.75), axis=0)
         for start in range(0, data.shape[1], width)
     ]
     return np.concatenate(parts, axis=1).astype(np.float64)
@@ -62,10 +64,7 @@ def _falls(
     parts = np.zeros((n, d))
     at_once = max(1, STACKED_CELLS // (n * d))  # columns
     for reference in references:
-        known = members.hidden_scores(rows, reference)
-        if known is not None:
-            after = known.mean(axis=0).T
-        elif members.tile_rows is None:
+        if members.tile_rows is None:
             after = np.stack([_one_hidden(members, rows, j, reference[j]) for j in range(d)])
         else:
             groups = np.split(np.arange(d), range(at_once, d, at_once))

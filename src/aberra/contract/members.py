@@ -32,22 +32,6 @@ class Members(ABC):
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Score one tile of raw rows: (n, d) in, (m, n) out, high = anomalous."""
 
-    def take_training_scores(self) -> NDArray[np.float64] | None:
-        """Return the scores (m, n) of the rows just trained on and forget them, if they are kept.
-
-        By default they are not, and the rows are scored again.
-        """
-        return None
-
-    def hidden_scores(
-        self, rows: Data, reference: NDArray[np.float64]
-    ) -> NDArray[np.float64] | None:
-        """Return the scores (m, n, d) with each cell in turn at its reference value.
-
-        None, the default, where there is no shorter way than to score every variant.
-        """
-        return None
-
     def maps(self, tile: Data) -> NDArray[np.float32]:
         """Return each member's anomaly maps (m, n, h, w) of raw images; for localisers."""
         raise NotImplementedError(f"{type(self).__name__} draws no maps")
@@ -99,12 +83,6 @@ def member_scores(members: Members, data: Data) -> NDArray[np.float64]:
 
     at_each(score, range(0, len(data), size), members)
     return scores
-
-
-def training_scores(members: Members, data: Data) -> NDArray[np.float64]:
-    """Score the rows that members have just been trained on; some know the scores already."""
-    known = members.take_training_scores()
-    return member_scores(members, data) if known is None else known
 
 
 def at_each(work: Callable[[int], None], starts: range, members: Members) -> None:

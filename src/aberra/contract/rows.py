@@ -6,6 +6,7 @@ import warnings
 from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
@@ -19,8 +20,9 @@ from aberra.data.tables import (
     as_frame,
     check_numbers,
     needs_reader,
+    numbers_of,
 )
-from aberra.declare import Shape, Size, estimator, learnt, parameter
+from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.errors import CollapseWarning, DataError, DivergenceError
 from aberra.rng import single_thread
 from aberra.scikit import StrOptions
@@ -43,9 +45,7 @@ class RowScorer(Scorer):
         by how rare it is.""",
     )
 
-    n_features_in_: Annotated[int, Size("D")] = learnt(
-        "Number of columns (pixels times channels for images)."
-    )
+    n_features_in_: int = learnt("Number of columns (pixels times channels for images).")
     feature_names_in_: NDArray[np.object_] = learnt(
         "Names of the columns, where the training data had names.", optional=True
     )
@@ -67,6 +67,11 @@ class RowScorer(Scorer):
         """
         check_is_fitted(self, "members_")
         return self._mean_score(self._validate(X, reset=False))
+
+    @property
+    def sees_gaps(self) -> bool:
+        """Whether gaps in a table reach the model, which makes something of them."""
+        return False
 
     def _mean_score(self, data: Data) -> Scores:
         with single_thread():
@@ -98,19 +103,32 @@ class RowScorer(Scorer):
         """
         check_is_fitted(self, "members_")
         data = self._validate(X, reset=False)
+        if isinstance(data, pd.DataFrame):
+            raise DataError(
+                "There are no explanations where a pipeline gets the table as it is. Prepare the "
+                "columns before, and fit the detector on what comes out."
+            )
         with single_thread():
-            shares = column_shares(self.members_, data, self.references_)
+            shares = self._by_column(column_shares(self.members_, data, self.references_))
         names = self.column_names()
         if names is None:
             return shares
-        import pandas as pd
-
         index = X.index if isinstance(X, pd.DataFrame) else None
         return pd.DataFrame(shares, columns=names, index=index)
+
+    def _by_column(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up the shares of all numbers that one column became."""
+        if self.reader_ is None:
+            return shares
+        found = np.zeros((self.n_features_in_, len(shares)))
+        np.add.at(found, self.reader_.owners(), shares.T)
+        return found.T
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
         image = self._image_shape(X, reset)
+        if self._takes_frames and isinstance(X, pd.DataFrame):
+            return self._checked_frame(X, reset)
         fewest = 2 if reset else 1
         rows: ArrayLike = X
         if image is not None:
@@ -126,8 +144,29 @@ class RowScorer(Scorer):
             data = np.asarray(validate_data(self, rows, reset=reset, **checks))
         else:
             data = np.asarray(check_array(rows, estimator=self, input_name="X", **checks))
-        check_numbers(data, self.column_names())
+        check_numbers(data, self._number_names(), gaps_allowed=self.missing == "impute")
         return data
+
+    @property
+    def _takes_frames(self) -> bool:
+        """Whether a data frame goes on as it is, with all its columns, names and gaps."""
+        return False
+
+    def _checked_frame(self, X: pd.DataFrame, reset: bool) -> Any:
+        """Return a data frame as it is, once its columns are those that are wanted."""
+        if reset:
+            self.reader_ = None
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if len(X) < (2 if reset else 1):
+            raise DataError(f"Found {len(X)} rows, which is too few.")
+        return X
+
+    def _number_names(self) -> list[str] | None:
+        """Return the column's name for each number that the members see."""
+        names = self.column_names()
+        if names is None or self.reader_ is None:
+            return names
+        return [names[j] for j in self.reader_.owners()]
 
     def _image_shape(self, X: ArrayLike, reset: bool) -> tuple[int, int, int] | None:
         shape = tuple(getattr(X, "shape", ()))
@@ -161,15 +200,16 @@ class RowScorer(Scorer):
             self.reader_ = TableReader(self.missing, self.encode)
             self.reader_.fit(table)
         assert self.reader_ is not None
-        return self.reader_.transform(table)
+        return self.reader_.transform(table, fill=not self.sees_gaps)
 
     def _conclude(self, scores: Scores, data: Data) -> None:
         """Learn what follows from the training rows' scores."""
         if not np.isfinite(scores).all():
             raise DivergenceError(self.members_.why_not_finite(type(self).__name__))
-        self._warn_if_constant(scores, data)
+        numbers = numbers_of(data) if isinstance(data, pd.DataFrame) else data
+        self._warn_if_constant(scores, numbers)
         self._place_threshold(scores)
-        self.references_ = quartiles(data)
+        self.references_ = quartiles(numbers)
 
     def _warn_if_constant(self, scores: Scores, data: Data) -> None:
         """Warn when all scores are one although the rows are not."""

@@ -58,6 +58,12 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         doc="""The rule that places `threshold_` on the training scores without labels; a number
         is the share of training samples to flag.""",
     )
+    fdr: float = parameter(
+        Interval(Real, 0, 1, closed="neither"),
+        default=0.1,
+        doc="""The share of the flagged samples that may be false alarms, for the threshold rule
+        "fdr", which is the default.""",
+    )
     random_state: RandomState = parameter(
         "random_state",
         default=None,
@@ -70,6 +76,7 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         "Channels, height and width of the training images; None for tables."
     )
     threshold_: float = learnt("The score above which a sample is flagged, placed without labels.")
+    bulk_: thresholds.Bulk = learnt("Where the scores of ordinary training samples lie.")
     threshold_rule_: str = learnt("Name of the rule that placed `threshold_`.")
     contamination_: float = learnt(
         "Estimated share of the training samples that do not belong: those above `threshold_`."
@@ -103,13 +110,33 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         scores = self.anomaly_score(X)
         return self.threshold_ - scores
 
-    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Return -1 for anomalies and 1 for normal samples."""
-        return np.where(self.decision_function(X) < 0, -1, 1)
+    def p_values(self, X: ArrayLike) -> Scores:
+        """Return the chance that an ordinary sample is as odd as each of these.
+
+        It follows from the bulk of the training scores, which dirt among them hardly moves.
+        """
+        scores = self.anomaly_score(X)
+        return self.bulk_.p_values(scores)
+
+    def predict(self, X: ArrayLike, fdr: float | None = None) -> NDArray[np.int64]:
+        """Return -1 for anomalies and 1 for normal samples.
+
+        With a number `fdr`, as many of these samples are flagged as can be if that share of them
+        may be false alarms (Benjamini and Hochberg's rule); without it, those that score above
+        `threshold_`.
+        """
+        if fdr is None:
+            return np.where(self.decision_function(X) < 0, -1, 1)
+        if not 0 < fdr < 1:
+            raise ValueError(f"A share of false alarms lies between 0 and 1, but got {fdr!r}.")
+        return np.where(thresholds.discoveries(self.p_values(X), fdr), -1, 1)
 
     def _place_threshold(self, scores: Scores) -> None:
         """Place the threshold on the scores of samples, most of which are normal."""
-        self.threshold_, self.threshold_rule_ = thresholds.threshold(scores, self.threshold)
+        self.threshold_, self.threshold_rule_ = thresholds.threshold(
+            scores, self.threshold, self.fdr
+        )
+        self.bulk_ = thresholds.bulk(scores)
         self.contamination_ = float(np.mean(scores > self.threshold_))
 
     # What localisers and ensembles of them can do besides

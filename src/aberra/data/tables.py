@@ -20,6 +20,13 @@ EPOCH = pd.Timestamp("1970-01-01", tz="UTC").as_unit("s")  # nanoseconds would e
 SHOWN = 5
 FILL = "Fill the gaps, drop the rows, or pass missing='impute'."
 
+NAMES, FEWEST_NAMES = 0.9, 20  # text with a larger share of distinct values names the rows
+HAIR = 1e-9
+PERIODS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.2425 * 86400.0}
+FEWEST_PERIODS = {"day": 2, "week": 2, "year": 2}  # that the training rows have to span
+WIDTH = {"value": 1, "rarity": 1, "elapsed": 1, "day": 2, "week": 2, "year": 2}
+IN_ORDER = 0.9  # share of rows that are not earlier than the row before
+
 KINDS = {"number": "numbers", "time": "dates", "duration": "durations", "text": "text"}
 
 
@@ -39,31 +46,40 @@ def kind_of(column: pd.Series[Any]) -> str:
 class TableReader:
     """Turns the columns of a table into numbers, the same way at fit and later.
 
-    A number column keeps its values. With `encode="auto"` any other column becomes one number a
-    cell: how rare its value is, minus the logarithm of its share of the training rows; a date
-    becomes seconds. So one column in is one column out, and an explanation can name it. With
-    `missing="impute"` a gap in a number column takes the column's median, and a gap in a text
-    column is a value of its own.
+    A number column keeps its values. With `encode="auto"` a column of text becomes how rare its
+    value is, minus the logarithm of its share of the training rows; text that differs in nearly
+    every row only names the rows and is left out. A date becomes its time of the day, day of the
+    week and day of the year, as far as the training rows span several of them, each as a point
+    on a circle. What lies later than all training rows is not odd for that: the time that has
+    passed counts only where dates are not in order, so that they do more than say when a row was
+    written, and a later date counts as an ordinary one. With `missing="impute"` a gap in a column
+    of numbers takes the column's median, and a gap in text is a value of its own.
 
     Attributes
     ----------
     kinds : list of str
         "number", "time", "duration" or "text", one per column.
+    parts : list of list of str
+        What becomes of each column: "value", "rarity", "elapsed", "day", "week", "year".
     medians : list of float
-        Filled into gaps, one per column; empty unless `missing` is "impute".
+        Filled into gaps, one per number that comes out; empty unless `missing` is "impute".
     rarity : dict
-        Number of each value of each text column, by position of the column.
+        Rarity of each value of each text column, by position of the column.
+    latest : dict
+        The latest training date of each column of dates, and an ordinary one, by position.
     """
 
     missing: Missing = "error"
     encode: Encode = "error"
     kinds: list[str] = field(default_factory=list)
+    parts: list[list[str]] = field(default_factory=list)
     medians: list[float] = field(default_factory=list)
     rarity: dict[int, dict[str, float]] = field(default_factory=dict)
+    latest: dict[int, list[float]] = field(default_factory=dict)
     unseen: float = 0.0
 
     def fit(self, table: pd.DataFrame) -> None:
-        """Learn medians and the rarity of values."""
+        """Learn medians, the rarity of values and the parts of dates."""
         self.unseen = float(np.log(len(table) + 1.0))
         self.kinds = [kind_of(column) for _, column in _columns(table)]
         if "text" in self.kinds and self.encode == "error":
@@ -75,30 +91,56 @@ class TableReader:
         self.rarity = {
             j: self._rarity(column) for j, column in _columns(table) if self.kinds[j] == "text"
         }
+        self.parts = [self._parts(j, column) for j, column in _columns(table)]
+        if not any(self.parts):
+            raise DataError("No column says anything about the rows: they only name or date them.")
         if self.missing == "impute":
             self.medians = self._medians(table)
 
     def _rarity(self, column: pd.Series[Any]) -> dict[str, float]:
         counts = _labels(column).value_counts()
         n = len(column) + 1.0
-        return {str(label): float(np.log(n / (count + 1.0))) for label, count in counts.items()}
+        # A hair apart, so that two values of the same rarity can still be told from each other.
+        return {
+            str(label): float(np.log(n / (counts[label] + 1.0))) + HAIR * place
+            for place, label in enumerate(sorted(counts.index))
+        }
+
+    def _parts(self, j: int, column: pd.Series[Any]) -> list[str]:
+        if self.kinds[j] == "text":
+            values = column.dropna()
+            named = len(values) >= FEWEST_NAMES and values.nunique() > NAMES * len(values)
+            return [] if named else ["rarity"]
+        if self.kinds[j] != "time":
+            return ["value"]
+        seconds = self._seconds(j, column)
+        known = seconds[~np.isnan(seconds)]
+        if not len(known):
+            return []
+        self.latest[j] = [float(known.max()), float(np.median(known))]
+        return _parts_of_dates(known)
+
+    def owners(self) -> NDArray[np.int64]:
+        """Return the column that each number comes from."""
+        widths = [sum(WIDTH[part] for part in parts) for parts in self.parts]
+        return np.repeat(np.arange(len(widths)), widths)
 
     def _medians(self, table: pd.DataFrame) -> list[float]:
         values = self._numbers(table)
-        empty = np.flatnonzero(np.isnan(values).all(axis=0))
+        empty = self.owners()[np.isnan(values).all(axis=0)]
         if len(empty):
             raise DataError(
-                f"No value at all in {_names(table, empty)}, so there is nothing to impute from. "
-                "Drop what is empty."
+                f"No value at all in {_names(table, np.unique(empty))}, so there is nothing to "
+                "impute from. Drop what is empty."
             )
         return [float(median) for median in np.nanmedian(values, axis=0)]
 
-    def transform(self, table: pd.DataFrame) -> NDArray[np.float64]:
-        """Return the table as numbers; gaps are filled or left for the check to report."""
+    def transform(self, table: pd.DataFrame, fill: bool = True) -> NDArray[np.float64]:
+        """Return the table as numbers; gaps are filled, or left to whoever can use them."""
         if self.missing == "error":
             self._refuse_gaps_in_text(table)
         values = self._numbers(table)
-        if self.missing == "impute":
+        if self.missing == "impute" and fill:
             gaps = np.isnan(values)
             values[gaps] = np.broadcast_to(self.medians, values.shape)[gaps]
         return values
@@ -114,16 +156,36 @@ class TableReader:
             raise DataError(f"Input X contains gaps in column {_shortened(listed)}. {FILL}")
 
     def _numbers(self, table: pd.DataFrame) -> NDArray[np.float64]:
-        values = np.empty(table.shape, dtype=np.float64)
+        values = np.empty((len(table), len(self.owners())), dtype=np.float64)
+        place = 0
         for j, column in _columns(table):
-            values[:, j] = self._column(j, column)
+            for part in self._column(j, column) if self.parts[j] else ():
+                values[:, place] = part
+                place += 1
         return values
 
-    def _column(self, j: int, column: pd.Series[Any]) -> NDArray[np.float64]:
+    def _column(self, j: int, column: pd.Series[Any]) -> list[NDArray[np.float64]]:
+        """Return the numbers that a column becomes."""
         kind = self.kinds[j]
         if kind == "text":
             rare = _labels(column).map(self.rarity[j]).fillna(self.unseen)
-            return np.asarray(rare, dtype=np.float64)
+            return [np.asarray(rare, dtype=np.float64)]
+        seconds = self._seconds(j, column)
+        if kind != "time":
+            return [seconds]
+        latest, ordinary = self.latest[j]
+        found = []
+        for part in self.parts[j]:
+            if part == "elapsed":
+                found.append(np.where(seconds > latest, ordinary, seconds))
+            else:
+                angle = 2 * np.pi * (seconds / PERIODS[part])
+                found += [np.sin(angle), np.cos(angle)]
+        return found
+
+    def _seconds(self, j: int, column: pd.Series[Any]) -> NDArray[np.float64]:
+        """Return the numbers of a column, dates and durations in seconds."""
+        kind = self.kinds[j]
         try:
             if kind == "time":
                 column = pd.to_datetime(column, utc=True) - EPOCH
@@ -139,6 +201,20 @@ class TableReader:
             ) from error
 
 
+def _parts_of_dates(seconds: NDArray[np.float64]) -> list[str]:
+    """Return the parts of dates that repeat, and whether the time that passed says anything."""
+    span = float(np.ptp(seconds))
+    within_a_day = len(np.unique(seconds % PERIODS["day"])) > 1
+    parts = [
+        part
+        for part, periods in FEWEST_PERIODS.items()
+        if span >= periods * PERIODS[part] and (part != "day" or within_a_day)
+    ]
+    in_order = np.mean(np.diff(seconds) >= 0) if len(seconds) > 1 else 1.0
+    ordered = max(in_order, 1 - in_order) >= IN_ORDER
+    return parts if ordered else [*parts, "elapsed"]
+
+
 def needs_reader(X: Any, missing: Missing, encode: Encode) -> bool:
     """Say whether the columns have to be looked at one by one before they are numbers."""
     if not isinstance(X, pd.DataFrame):
@@ -149,6 +225,15 @@ def needs_reader(X: Any, missing: Missing, encode: Encode) -> bool:
     if missing == "impute" or encode == "auto":
         return True
     return any(kind_of(column) != "number" for _, column in _columns(X))
+
+
+def numbers_of(table: pd.DataFrame) -> NDArray[np.float64]:
+    """Return the columns of numbers, and NaN for all others."""
+    values = np.full(table.shape, np.nan)
+    for j, column in _columns(table):
+        if kind_of(column) == "number":
+            values[:, j] = column.to_numpy(np.float64, na_value=np.nan)
+    return values
 
 
 def as_frame(X: Any, infer: bool) -> pd.DataFrame:
@@ -180,10 +265,14 @@ def _best_type(column: pd.Series[Any], parse: bool) -> pd.Series[Any]:
         return column
 
 
-def check_numbers(values: NDArray[Any], names: list[str] | None) -> None:
+def check_numbers(
+    values: NDArray[Any], names: list[str] | None, gaps_allowed: bool = False
+) -> None:
     """Raise an error that names columns and counts if numbers are missing, infinite or huge."""
     if values.dtype.kind not in "fc":
         return
+    if gaps_allowed and np.isnan(values).any():
+        values = np.where(np.isnan(values), 0.0, values)
     # The two ends instead of the absolute values: no copy of the data.
     if float(values.min(initial=0.0)) >= -LARGEST and float(values.max(initial=0.0)) <= LARGEST:
         return

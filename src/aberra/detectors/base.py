@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aberra.contract.members import Data, Members, Rows, training_scores
+from aberra.contract.members import Data, Members, Rows, member_scores
 from aberra.contract.rows import RowScorer
 from aberra.contract.scorer import all_or_nothing, checked_weights
 from aberra.declare import estimator
@@ -22,6 +22,9 @@ IMAGE_TILE = 128
 @estimator
 class Detector(RowScorer):
     """A detector of our own: its members train together, `fit` is the case of one member."""
+
+    # How trust follows from its scores in IADC, unless the user says otherwise.
+    trust_rule: ClassVar[str] = "median"
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
@@ -48,7 +51,7 @@ class Detector(RowScorer):
         with single_thread():
             prepared = self._prepare(data)
             self.members_ = self._train(prepared, rows, weights[None], draw_seeds(entropy, 0, n=1))
-            scores = training_scores(self.members_, data).mean(axis=0)
+            scores = member_scores(self.members_, data).mean(axis=0)
         self._conclude(scores, data)
         return self
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
@@ -27,6 +28,8 @@ FEWEST_ROWS = 2
 
 class Trainer(Protocol):
     """What an ensemble needs of a detector: prepare once, train members again and again."""
+
+    trust_rule: ClassVar[str]
 
     def _prepare(self, data: Data) -> Any: ...
 
@@ -82,6 +85,8 @@ class ForeignTrainer:
     because a detector that looks at neighbours would take its copy for a close one.
     """
 
+    trust_rule: ClassVar[str] = "median"
+
     def __init__(self, detector: Any) -> None:
         self.detector = detector
         self.weight_argument = _weight_argument(detector)
@@ -101,9 +106,14 @@ class ForeignTrainer:
         member = clone(self.detector, safe=False)
         seed_estimator(member, seed)
         if self.weight_argument is not None:
-            return member.fit(data[drawn], **{self.weight_argument: weights[drawn]})
-        member.fit(data[thinned(drawn, weights, np.random.default_rng(seed))])
+            return member.fit(rows_of(data, drawn), **{self.weight_argument: weights[drawn]})
+        member.fit(rows_of(data, thinned(drawn, weights, np.random.default_rng(seed))))
         return member
+
+
+def rows_of(data: Any, chosen: NDArray[np.int64]) -> Any:
+    """Return some rows of an array or a data frame."""
+    return data.iloc[chosen] if isinstance(data, pd.DataFrame) else data[chosen]
 
 
 def thinned(

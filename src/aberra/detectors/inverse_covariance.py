@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 class InverseCovariance:
     """The inverse of a covariance."""
 
-    matrix: Annotated[Array, Shape("D", "D")]
+    matrix: Annotated[Array, Shape("V", "V")]
 
     def squares(self, x: Array) -> Array:
         """Return x' P x for every row."""
@@ -38,7 +38,7 @@ class WideInverseCovariance:
     """The same from fewer rows than columns, P = (I - B'B) / level: no (d, d) matrix."""
 
     level: float
-    basis: Annotated[Array, Shape("s", "D")]
+    basis: Annotated[Array, Shape("s", "V")]
 
     def squares(self, x: Array) -> Array:
         """Return x' P x for every row."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from aberra.declare import Shape
 
+NO_SPREAD = 1e-9  # of a column's deviation: its quartiles coincide, up to rounding
 NO_SPAN = 1e-200  # a column that varies by less is constant: its inverse would overflow
 
 
@@ -55,13 +56,15 @@ def robust(data: NDArray[Any]) -> Scaling:
     """Give every column median 0 and the quartiles of a standard normal.
 
     Where the quartiles coincide, as in a column that is mostly one value, the standard deviation
-    takes their place.
+    takes their place. Gaps do not count.
     """
     numbers = data.astype(np.uint8) if data.dtype == bool else data
-    low, middle, high = np.percentile(numbers, (25, 50, 75), axis=0)
-    spread, deviation = (high - low) / 1.349, data.std(axis=0, dtype=np.float64)
+    gaps = numbers.dtype.kind == "f" and bool(np.isnan(numbers).any())
+    percentile, std = (np.nanpercentile, np.nanstd) if gaps else (np.percentile, np.std)
+    low, middle, high = percentile(numbers, (25, 50, 75), axis=0)
+    spread, deviation = (high - low) / 1.349, std(data, axis=0, dtype=np.float64)
     deviation[deviation <= 1e-12 * np.abs(middle)] = 0.0  # a constant column, up to rounding
-    return Scaling(middle, _inverse(np.where(spread > 1e-3 * deviation, spread, deviation)))
+    return Scaling(middle, _inverse(np.where(spread > NO_SPREAD * deviation, spread, deviation)))
 
 
 def pixels(data: NDArray[np.generic]) -> Scaling:

@@ -146,17 +146,20 @@ class _Usual:
         self.reader = model.reader_
         self.kinds = model.column_kinds()
         self.numbers = None if self.reader is None else self.reader.transform(rows)
+        # The number that a column became; dates, which become several, have no words here.
+        owners = np.arange(rows.shape[1]) if self.reader is None else self.reader.owners()
+        self.place = np.searchsorted(owners, np.arange(rows.shape[1]))
 
     def __call__(self, i: int, j: int) -> str:
         """Say where the middle half of column j lies, or how many rows share row i's text."""
         kind = "number" if self.kinds is None else self.kinds[j]
         if kind == "number":
-            low, high = number(self.quartiles[0, j], 3), number(self.quartiles[2, j], 3)
+            low, high = (number(self.quartiles[q, self.place[j]], 3) for q in (0, 2))
             return f"usually {low}" if low == high else f"usually {low} to {high}"
         if kind != "text" or self.reader is None or self.numbers is None:
             return ""
         # The reader turns a text that n of N rows have into log(N + 1) - log(n + 1).
-        seen = np.expm1(self.reader.unseen - self.numbers[i, j])
+        seen = np.expm1(self.reader.unseen - self.numbers[i, self.place[j]])
         if seen < 1e-6:
             return "never seen in training"
         return f"in {percent(float(seen / np.expm1(self.reader.unseen)))} of the training rows"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -47,6 +47,8 @@ class Localiser(Scorer):
     the difference. Settings of the map may change after `fit`; the thresholds then have to be
     placed again with `calibrate`.
     """
+
+    trust_rule: ClassVar[str] = "median"  # how trust follows from its scores in IADC
 
     image_size: int | None = parameter(
         Interval(Integral, 8, None, closed="left"),

@@ -21,6 +21,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 import aberra
+from aberra.contract.rows import RowScorer
 from aberra.errors import ModelFileError
 from aberra.files import write_atomically
 from aberra.model_file import container
@@ -200,10 +201,21 @@ def _put_together(manifest: dict[str, Any], arrays: container.Arrays) -> Any:
     vars(model).update(decode_fields(_learnt(model, node), node, file, "learnt"))
     if file.arrays:
         damaged("arrays", f"unknown entries {sorted(file.arrays)}")
-    model.members_.probe(
-        int(np.prod(model.image_shape_ or model.n_features_in_)), model.image_shape_
-    )
+    model.members_.probe(_n_numbers(model), model.image_shape_)
     return model
+
+
+def _n_numbers(model: Any) -> int:
+    """Return how many numbers a sample is to the members, and see that all agree on it."""
+    if not isinstance(model, RowScorer):
+        return int(np.prod(model.image_shape_))
+    n_columns, reader = model.n_features_in_, model.reader_
+    if reader is not None and len(reader.parts) != n_columns:
+        damaged("learnt.reader_", f"{len(reader.parts)} columns instead of {n_columns}")
+    n = n_columns if reader is None else len(reader.owners())
+    if model.references_.shape[1] != n:
+        damaged("learnt.references_", f"{model.references_.shape[1]} columns instead of {n}")
+    return n
 
 
 def _learnt(model: Any, held: Mapping[str, Any]) -> dict[str, Kind]:

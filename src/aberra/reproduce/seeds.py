@@ -88,7 +88,7 @@ def run_seeds(
     data = model._validate(X, reset=True)
     new = None if unseen is None else model._validate(unseen, reset=False)
     prior, setup = checked_weights(sample_weight, data), model._setup(data, model.resample)
-    trials = [Trial(seed, model._new_history(), entropy_of(seed)) for seed in seeds]
+    trials = [Trial(seed, model._new_history(setup), entropy_of(seed)) for seed in seeds]
 
     def goes_on(trial: Trial) -> bool:
         history = trial.history

@@ -50,6 +50,7 @@ def ensemble_of(setting: Setting) -> IADC:
         resample=setting["resample"],
         temperature=setting["temperature"],
         patience=setting["patience"],
+        trust="median",  # the papers' rule
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,16 +32,6 @@ class Committee(Members):
         """Return the scores of all members, (m, n)."""
         return np.concatenate([part.scores(tile) for part in self.parts])
 
-    def take_training_scores(self) -> NDArray[np.float64] | None:
-        """Return the scores of the rows just trained on, (m, n), if all members kept them."""
-        return _all_or_none([part.take_training_scores() for part in self.parts])
-
-    def hidden_scores(
-        self, rows: Data, reference: NDArray[np.float64]
-    ) -> NDArray[np.float64] | None:
-        """Return the scores (m, n, d) with each cell in turn at its reference, if all can."""
-        return _all_or_none([part.hidden_scores(rows, reference) for part in self.parts])
-
     def maps(self, tile: Data) -> NDArray[np.float32]:
         """Return the maps of all members, (m, n, h, w), where they are localisers."""
         return np.concatenate([part.maps(tile) for part in self.parts])
@@ -68,8 +57,3 @@ class Committee(Members):
         """Try out every part."""
         for part in self.parts:
             part.probe(n_features, image_shape)
-
-
-def _all_or_none(parts: Sequence[NDArray[np.float64] | None]) -> NDArray[np.float64] | None:
-    known = [part for part in parts if part is not None]
-    return np.concatenate(known) if len(known) == len(parts) else None

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from aberra.contract.maps import CALIBRATION_IMAGES, masked, upper_quantile
@@ -65,6 +66,19 @@ class Ensemble(RowScorer):
         localisers.""",
         optional=True,
     )
+
+    @property
+    def sees_gaps(self) -> bool:
+        """Whether gaps in a table reach the members, which make something of them."""
+        if self.detector is None:
+            return self.image_shape_ is None
+        return isinstance(self.detector, RowScorer) and self.detector.sees_gaps
+
+    @property
+    def _takes_frames(self) -> bool:
+        """Whether a pipeline prepares the columns itself, by their names, types and gaps."""
+        plain = (self.missing, self.encode) == ("error", "error")
+        return plain and isinstance(self.detector, Pipeline)
 
     @property
     def localises(self) -> bool:

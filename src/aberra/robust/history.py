@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 
 from aberra.contract.members import Scores
 from aberra.declare import Shape
-from aberra.robust.weighting import crossings, importance_weights
+from aberra.robust.weighting import (
+    apart_weights,
+    crossings,
+    importance_weights,
+    newly_doubted,
+)
 
 RESTLESS = 0.25  # a ranking with more than this share of the crossings by chance is not at rest
 
@@ -48,12 +53,14 @@ class History(Sequence[Round]):
         Rounds without a new minimum of the crossings after which training stops.
     temperature : float
         How gently the trust in a row falls with its score.
+    trust : {"apart", "median"}
+        The rule by which trust follows from the scores.
     fingerprint : str, default=""
         Digest of rows and settings; a warm start goes on only if it is the same.
     rounds : list of Round, default=[]
         The rounds so far.
     reason : str, default=""
-        Why training stopped: "settled", "max_rounds" or "interrupted".
+        Why training stopped: "clean", "settled", "max_rounds" or "interrupted".
 
     Attributes
     ----------
@@ -64,6 +71,7 @@ class History(Sequence[Round]):
     outlier_ratio: float
     patience: int
     temperature: float
+    trust: str = "median"
     fingerprint: str = ""
     rounds: list[Round] = field(default_factory=list)
     reason: str = ""
@@ -93,13 +101,26 @@ class History(Sequence[Round]):
     def append(self, line: Round) -> None:
         """Add a finished round and count its crossings."""
         if self.rounds:
-            h = crossings(line.scores, self.rounds[-1].scores, self.outlier_ratio)
-            line = replace(line, crossings=h)
+            line = replace(line, crossings=self._moved(line.scores, self.rounds[-1].scores))
         self.rounds.append(line)
+
+    def _moved(self, s: Scores, previous: Scores) -> int:
+        """Count the rows that have gone over to the odder side since the round before."""
+        if self.trust == "apart":
+            return newly_doubted(apart_weights(s), apart_weights(previous))
+        return crossings(s, previous, self.outlier_ratio)
 
     def weights(self, index: int) -> Scores:
         """Return the trust in each row that follows from a round's scores."""
-        return importance_weights(self.rounds[index].scores, self.temperature)
+        scores = self.rounds[index].scores
+        if self.trust == "apart":
+            return apart_weights(scores)
+        return importance_weights(scores, self.temperature)
+
+    @property
+    def clean(self) -> bool:
+        """Whether the first round left nobody in doubt, so that no other round is needed."""
+        return self.trust == "apart" and len(self) == 1 and bool((self.weights(0) >= 0.5).all())
 
     def next_weights(self, n: int) -> Scores:
         """Return the weights of the coming round: 1 for the first, then by the last scores."""
@@ -107,6 +128,8 @@ class History(Sequence[Round]):
 
     def settled(self, outlier_ratio: float | None = None) -> bool:
         """Say whether the ranking has come to rest, at this ratio or another."""
+        if self.clean:
+            return True
         h = self.crossings(outlier_ratio)
         return settled(h, self.patience, self._by_chance(outlier_ratio))
 

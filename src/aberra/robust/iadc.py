@@ -7,9 +7,10 @@ import warnings
 from dataclasses import replace
 from hashlib import sha256
 from numbers import Integral, Real
-from typing import Annotated, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from aberra.contract.members import Data, Scores
@@ -21,14 +22,14 @@ from aberra.rng import entropy_of
 from aberra.robust.ensemble import RESAMPLE, RESAMPLE_DOC, Ensemble
 from aberra.robust.history import History
 from aberra.robust.resampling import Resample
-from aberra.robust.rounds import Turn, train_round
-from aberra.scikit import Interval
+from aberra.robust.rounds import Setup, Turn, train_round
+from aberra.scikit import Interval, StrOptions
 
 logger = logging.getLogger(__name__)
 
 # Settings that a warm start may change: they decide when to stop and what follows, not what is
 # learnt in a round.
-FREE = {"max_rounds", "patience", "engine", "warm_start", "random_state", "threshold"}
+FREE = {"max_rounds", "patience", "engine", "warm_start", "random_state", "threshold", "fdr"}
 
 
 @estimator
@@ -89,6 +90,15 @@ class IADC(Ensemble):
         doc="""How gently the trust falls with the score. A small value trusts the rows below the
         median score fully and those above it not at all.""",
     )
+    trust: str = parameter(
+        StrOptions({"auto", "apart", "median"}),
+        default="auto",
+        doc="""How the trust in a row follows from its score. "median" is the papers' rule, a
+        sigmoid around the median score: half of all rows lose some trust, whatever the data.
+        "apart" trusts every row but those whose score lies apart from the bulk; where there are
+        none, the first round is the last. "auto" takes "apart" for `MultiView` and "median" for
+        other detectors.""",
+    )
     patience: int = parameter(
         Interval(Integral, 1, None, closed="left"),
         default=2,
@@ -134,8 +144,8 @@ class IADC(Ensemble):
         self._validate_params()
         data = self._validate(X, reset=True)
         prior = checked_weights(sample_weight, data)
-        history = self._begin(data, prior)
         setup = self._setup(data, self.resample)
+        history = self._begin(data, prior, setup)
         w = history.next_weights(len(data))  # A1.1
         while history.goes_on(self.max_rounds):  # A1.2, A1.21
             turn = Turn(self.entropy_, len(history), w * prior)
@@ -171,13 +181,13 @@ class IADC(Ensemble):
         """Return what happened in each round."""
         return self.history_
 
-    def _begin(self, data: Data, prior: Scores) -> History:
+    def _begin(self, data: Data, prior: Scores, setup: Setup) -> History:
         """Start a history, or go on with a copy of the last one."""
         mark = self._fingerprint(data, prior)
         last: History | None = vars(self).get("history_")
         if not (self.warm_start and last):
             self.entropy_ = entropy_of(self.random_state)
-            self.history_ = self._new_history(mark)
+            self.history_ = self._new_history(setup, mark)
             return self.history_
         if last.fingerprint != mark:
             raise DataError(
@@ -188,8 +198,9 @@ class IADC(Ensemble):
         self.history_ = replace(last, patience=self.patience, reason="", rounds=rounds)
         return self.history_
 
-    def _new_history(self, fingerprint: str = "") -> History:
-        return History(self.outlier_ratio, self.patience, self.temperature, fingerprint)
+    def _new_history(self, setup: Setup, fingerprint: str = "") -> History:
+        rule = setup.trainer.trust_rule if self.trust == "auto" else self.trust
+        return History(self.outlier_ratio, self.patience, self.temperature, rule, fingerprint)
 
     def _fingerprint(self, data: Data, prior: Scores) -> str:
         """Return a digest of rows, their weights and every setting that decides what is learnt."""
@@ -199,7 +210,7 @@ class IADC(Ensemble):
             if name not in FREE and name != "detector"
         }
         digest = sha256(repr((type(self.detector), sorted(settings.items()), data.shape)).encode())
-        digest.update(np.ascontiguousarray(data).data)
+        digest.update(_content(data))
         digest.update(prior.data)
         return digest.hexdigest()
 
@@ -209,6 +220,7 @@ class IADC(Ensemble):
         advance("rounds", 1.0)
         if not history.reason:
             history.reason = "settled" if history.settled() else "max_rounds"
+            history.reason = "clean" if history.clean else history.reason
         self.weights_ = history.weights(history.kept)
         self._conclude(self.training_scores(), data)
         self._place_map_threshold(data, self.weights_ * prior)
@@ -221,3 +233,10 @@ class IADC(Ensemble):
                 stacklevel=4,  # this, fit, the guard around it
             )
         return self
+
+
+def _content(data: Any) -> Any:
+    """Return the bytes of rows, or of the hashes of a data frame's rows."""
+    if isinstance(data, pd.DataFrame):
+        return pd.util.hash_pandas_object(data, index=False).to_numpy().data
+    return np.ascontiguousarray(data).data

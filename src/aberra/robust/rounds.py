@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.contract.members import Data, Members, Rows, Scores, training_scores
+from aberra.contract.members import Data, Members, Rows, Scores, member_scores
 from aberra.detectors.foreign import Trainer
 from aberra.engine import run_members
 from aberra.rng import draw_seeds, single_thread, stream
@@ -99,7 +99,7 @@ def train_and_score(
 
     members = Committee(run_members(work, len(rows), setup.engine))
     with single_thread():
-        return members, training_scores(members, setup.data)
+        return members, member_scores(members, setup.data)
 
 
 def _drawn_rows(setup: Setup, turn: Turn) -> Rows:

@@ -1,6 +1,7 @@
 """How far each training row is trusted, and how many rows still move in the ranking.
 
-The supplement of the ADC/IADC paper uses both quantities without giving their formulas, and we
+There are two rules for the trust: `importance_weights` is the papers', `apart_weights` is ours. The
+supplement of the ADC/IADC paper uses both quantities without giving their formulas, and we
 could not find the paper itself. The formulas here are those of IAD (Kim et al., IEEE TNNLS 2024,
 arXiv 2309.09436), a method of the same group that trains in rounds but has no ensemble.
 """
@@ -9,11 +10,14 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtri
 
 from aberra.contract.members import Scores
+from aberra.thresholds import bulk
 
-LOST_TRUST = 0.25  # half the weight of a row in the middle of the ranking
+LOST_TRUST = 0.25  # below it a row has lost its trust
+FARTHEST_ORDINARY = 3.0  # deviations from the median, however few the rows
+SOFTNESS = 0.35  # deviations over which trust falls from 0.73 to 0.27
 
 
 def importance_weights(s: Scores, temperature: float = 0.5) -> Scores:
@@ -37,6 +41,23 @@ def importance_weights(s: Scores, temperature: float = 0.5) -> Scores:
         return np.full(len(s), 0.5)
     with np.errstate(over="ignore"):  # a row that is infinitely far above has weight 0
         return expit((beta - s) / reach / temperature)
+
+
+def apart_weights(s: Scores) -> Scores:
+    """Trust in each row: near 1 unless its score lies apart from the bulk of all scores.
+
+    A score becomes a normal deviate z (`aberra.thresholds.bulk`). Of n ordinary rows the
+    oddest lies about where a normal exceeds 1 / n, and at least at 3; there the trust is 1/2, and
+    it falls from 1 to 0 around it. So nearly all rows of a clean table keep their trust, whatever
+    their number, and rows that are plainly apart lose all of it.
+    """
+    edge = max(FARTHEST_ORDINARY, -float(ndtri(1 / max(len(s), 2))))
+    return expit((edge - bulk(s).deviates(s)) / SOFTNESS)
+
+
+def newly_doubted(w: Scores, previous: Scores) -> int:
+    """Count the rows in which the trust has fallen below 1/2 since the last round."""
+    return int(np.count_nonzero((w < 0.5) & (previous >= 0.5)))
 
 
 def crossings(s: Scores, previous: Scores, outlier_ratio: float = 0.5) -> int:

@@ -1,0 +1,52 @@
+"""What is counted rather than measured: codes, pairs of codes, copies, constants."""
+
+import numpy as np
+import pytest
+
+from aberra import IADC
+from aberra.detectors.evidence import evidence
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+def test_a_rare_code_counts_below_the_ordinary_ones(rng):
+    column = np.r_[np.repeat([0.0, 1.0, 2.0], 400), 7.0]
+    found = evidence(column[:, None])
+    ordinary = 400
+    np.testing.assert_allclose(found.nats(np.array([[7.0]])), 0.5 * (np.log(ordinary) - 3.5))
+    np.testing.assert_allclose(found.nats(np.array([[9.0]])), 0.5 * (np.log(2 * ordinary) - 3.5))
+    np.testing.assert_array_equal(found.nats(column[:1200, None]), 0.0)
+
+
+def test_numbers_are_no_codes(rng):
+    assert evidence(rng.normal(size=(500, 2))).coded == []
+
+
+def test_codes_that_never_meet(rng):
+    a = rng.integers(0, 3, 900).astype(float)
+    X = np.column_stack([a, (a + rng.integers(0, 2, 900)) % 3])  # a never meets a + 2
+    nats = evidence(X).nats(np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0]]))
+    assert nats[0] == nats[1] == 0.0
+    expected = (X[:, 0] == 0).sum() * (X[:, 1] == 2).sum() / 900
+    np.testing.assert_allclose(nats[2], 0.5 * (np.log(expected / 0.5) - 1))
+
+
+def test_copies_stand_out_among_unique_rows_only(rng):
+    X = rng.normal(size=(1000, 4))
+    X[:60] = 0.0
+    np.testing.assert_allclose(evidence(X).nats(X[:1]), np.log(60))
+    np.testing.assert_array_equal(evidence(X).nats(X[60:]), 0.0)
+    coarse = np.round(X)
+    assert len(evidence(coarse).copied) == 0
+
+
+@pytest.mark.parametrize("share", [0.05, 0.1, 0.2])
+def test_a_dead_sensor_is_odd_although_it_is_in_the_middle(rng, share):
+    X = rng.normal(size=(2000, 8))
+    dead = np.arange(2000) < 2000 * share
+    X[dead] = 0.0
+    scores = IADC(random_state=0).fit(X).anomaly_score(X)
+    assert scores[dead].min() > np.quantile(scores[~dead], 0.95)
