@@ -1,8 +1,8 @@
 """The objectives of the network detectors, one function per equation.
 
-These functions score rows, as NumPy arrays, and autograd trains the convolutional members with
-them, as torch tensors; they say nothing that only one of the two understands. Perceptrons are
-trained with the same objectives in a compiled form (`aberra.detectors.compiled_training`).
+These functions score rows, which are NumPy arrays, and autograd trains the convolutional members
+with them, on torch tensors. Perceptrons are trained with the same objectives in a compiled form
+(`aberra.detectors.compiled_training`).
 
 Notation (shapes): m members, B rows in a batch; x, x_hat (m, d, B) rows and reconstructions; z
 (m, k, B) codes; w (m, B) weights of the rows. The members share no parameter, so the gradient of a
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def ae_iadc(error: Tensor, w: Tensor) -> Tensor:
 
 def unit_sphere(z: Values) -> Values:
     """Scale every code to length one, as DAGPR does."""
-    return z / ((z**2).sum(1)[:, None] + 1e-12) ** 0.5
+    squares = (z**2).sum(1)[:, None] + 1e-12
+    return z / (np.sqrt(squares) if isinstance(squares, np.ndarray) else squares.sqrt())
 
 
 def distance(z: Values, c: Values) -> Values:
