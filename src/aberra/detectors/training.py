@@ -20,7 +20,7 @@ from aberra.detectors.scaling import Scaling
 from aberra.errors import DataError
 from aberra.nets.networks import Stack
 from aberra.nets.stacked import LINEAR, SPHERE, Layer, MLPStack
-from aberra.progress import advance
+from aberra.progress import advance, in_threads
 from aberra.rng import n_threads
 from aberra.twister import Single, Twister
 
@@ -102,7 +102,7 @@ def train_perceptrons(
     losses = []
     with ThreadPoolExecutor(min(n_threads(), n_members)) as threads:
         for epoch in range(schedule.epochs):
-            found = threads.map(one_epoch, range(n_members), [epoch] * n_members)
+            found = threads.map(in_threads(one_epoch), range(n_members), [epoch] * n_members)
             losses.append(sum(found) / n_members)
             advance(schedule.task, (epoch + 1) / schedule.epochs, f"loss {losses[-1]:.4g}")
     _write(parameters, weight)
