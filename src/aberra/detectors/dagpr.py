@@ -24,6 +24,7 @@ from aberra.detectors.ocsvm import gaussian_kernel
 from aberra.detectors.training import Prepared
 from aberra.nets.conv_plan import strided
 from aberra.nets.networks import Frozen, Stack
+from aberra.nets.stacked import silently
 from aberra.scikit import Interval
 from aberra.twister import Single, Twister
 
@@ -218,6 +219,7 @@ class DAGPR(CodeDetector):
         return conv_stacks(*strided(prepared.image, CODE_IMAGES), generators)
 
 
+@silently
 def codes_and_errors(encoder: Frozen, decoder: Frozen, data: Single) -> tuple[Array, Array]:
     """Return every member's code on the sphere (m, n, k) and reconstruction error (m, n)."""
     codes, errors = [], []
@@ -236,6 +238,7 @@ class Regressions(NetworkMembers):
 
     regressions: list[Regression]
 
+    @silently
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) predictive means."""
         codes = unit_sphere(self.codes(tile)).swapaxes(1, 2)

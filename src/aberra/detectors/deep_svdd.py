@@ -18,7 +18,7 @@ from aberra.detectors.network import CodeDetector, NetworkMembers, doubled_colum
 from aberra.detectors.objectives import distance
 from aberra.detectors.training import Lessons, Prepared, train_perceptrons
 from aberra.nets.networks import Stack
-from aberra.nets.stacked import Double, MLPStack
+from aberra.nets.stacked import Double, MLPStack, silently
 from aberra.scikit import Interval
 from aberra.twister import Single, Twister
 
@@ -86,6 +86,7 @@ def train_to_centre(encoder: Stack, centre: Single, lessons: Lessons) -> list[fl
     return convolutions.train_to_centre(encoder, centre, lessons)
 
 
+@silently
 def centres(encoder: Stack, data: Single, rows: Rows) -> Single:
     """Return each member's mean code over its own rows, kept `CENTRE_MARGIN` away from zero."""
     frozen = encoder.freeze()
@@ -110,6 +111,7 @@ class Spheres(NetworkMembers):
         super().__post_init__()
         self._check_members(len(self.centre))
 
+    @silently
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) squared distances to the centres."""
         return distance(self.codes(tile), self.centre)

@@ -25,7 +25,7 @@ from aberra.detectors.training import (
 from aberra.errors import DataError
 from aberra.nets.conv_plan import ConvPlan, lenet
 from aberra.nets.networks import Frozen, Stack
-from aberra.nets.stacked import Double, MLPStack
+from aberra.nets.stacked import Double, MLPStack, silently
 from aberra.rng import load_torch
 from aberra.scikit import Interval
 from aberra.twister import Single, Twister
@@ -207,6 +207,7 @@ class NetworkMembers(Members):
 class Reconstruction(NetworkMembers):
     """Members that reconstruct a row; the squared error is the score."""
 
+    @silently
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) squared reconstruction errors."""
         x = scaled_columns(tile, self.scaling)

@@ -27,6 +27,10 @@ LEAK = 0.01
 LINEAR, NORMALISED, SPHERE = 0, 1, 2  # what follows a layer's product
 
 
+# A diverged network overflows; its scores are then not finite, and that is what is reported.
+silently = np.errstate(over="ignore", invalid="ignore")
+
+
 class Layer(NamedTuple):
     """One layer of all members; training writes into the arrays."""
 
@@ -82,6 +86,7 @@ class MLPStack:
         parts = zip(self.layers, kinds, self.running_mean, self.running_var, strict=True)
         return [Layer(*part) for part in parts]
 
+    @silently
     def freeze(self) -> FrozenMLP:
         """Fold the running statistics into the weights."""
         weights, biases = [], []
@@ -113,6 +118,7 @@ class FrozenMLP:
         """Return the number of members."""
         return len(self.weights[0])
 
+    @silently
     def __call__(self, x: Double) -> Double:
         """Map rows shared by all members, (d, B), or each member's own, (m, d, B)."""
         for k, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
