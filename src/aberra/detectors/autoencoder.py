@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit as sigmoid
 
 from aberra.contract.members import Rows
 from aberra.declare import estimator, learnt
 from aberra.detectors.network import Reconstruction, ReconstructionDetector
 from aberra.detectors.training import Lessons, Prepared, train_autoencoder
 from aberra.nets.networks import Frozen
-from aberra.nets.stacked import Double
+from aberra.nets.stacked import Double, sigmoid
 from aberra.twister import Twister
 
 

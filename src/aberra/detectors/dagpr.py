@@ -13,7 +13,6 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import expit as sigmoid
 
 from aberra.contract.members import Data, Rows
 from aberra.declare import Shape, changed, estimator, learnt, parameter
@@ -24,7 +23,7 @@ from aberra.detectors.ocsvm import gaussian_kernel
 from aberra.detectors.training import Prepared
 from aberra.nets.conv_plan import strided
 from aberra.nets.networks import Frozen, Stack
-from aberra.nets.stacked import silently
+from aberra.nets.stacked import sigmoid, silently
 from aberra.scikit import Interval
 from aberra.twister import Single, Twister
 

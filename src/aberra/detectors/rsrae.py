@@ -9,7 +9,6 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit as sigmoid
 
 from aberra.contract.members import Rows
 from aberra.declare import Shape, changed, estimator, learnt, parameter
@@ -18,7 +17,7 @@ from aberra.detectors.network import Reconstruction, ReconstructionDetector, con
 from aberra.detectors.training import Lessons, Prepared, train_perceptrons
 from aberra.nets.conv_plan import strided
 from aberra.nets.networks import Frozen, Stack
-from aberra.nets.stacked import Double, MLPStack, linear_layer
+from aberra.nets.stacked import Double, MLPStack, linear_layer, sigmoid
 from aberra.scikit import Interval
 from aberra.twister import Single, Twister
 

@@ -46,6 +46,15 @@ def linear_layer(weight: Single) -> Layer:
     return Layer(weight, LINEAR, np.zeros(units, np.float32), np.ones(units, np.float32))
 
 
+@silently
+def sigmoid(x: Double) -> Double:
+    """Return 1 / (1 + exp(-x)), in one new array: several would cost more time than the numbers."""
+    y = np.negative(x)
+    np.exp(y, out=y)
+    y += 1.0
+    return np.divide(1.0, y, out=y)
+
+
 def uniform_fan_in(n_out: int, n_in: int, generator: Twister) -> Single:
     """Draw one layer as `torch.nn.Linear` does: uniform within 1 / sqrt(n_in)."""
     return (2 * generator.uniform(n_out, n_in) - 1) / np.float32(n_in**0.5)
