@@ -15,15 +15,18 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aberra.detectors.scaling import min_max
 from aberra.detectors.training import EpochPlan, Lessons, Prepared, train_autoencoder
-from aberra.nets.conv import ConvStack, lenet
+from aberra.nets.conv import ConvStack
+from aberra.nets.conv_plan import lenet
 from aberra.nets.stacked import BN_EPS, LEAK, NORMALISED, MLPStack
-from aberra.rng import single_thread, torch_generator
+from aberra.rng import single_thread
+from aberra.twister import Twister
 from benchmarks.records import environment
 
 WIDTHS, BATCH, MEMBERS, STEPS = (36, 32, 16, 8), 128, 5, 50
@@ -43,11 +46,11 @@ def milliseconds(step: Callable[[], object], n: int) -> float:
 
 def compiled_step(m: int) -> Callable[[], object]:
     """Return a training step of m autoencoders, as our detectors train them."""
-    generators = [torch_generator(s) for s in range(m)]
+    generators = [Twister(s) for s in range(m)]
     encoder, decoder = MLPStack(WIDTHS, generators), MLPStack(WIDTHS[::-1], generators)
-    data = torch.rand(STEPS * BATCH, WIDTHS[0])
-    prepared = Prepared(data, min_max(data.numpy()), None)
-    rows, weights = torch.arange(len(data)).expand(m, -1), torch.ones(m, len(data))
+    data = Twister(m).uniform(STEPS * BATCH, WIDTHS[0])
+    prepared = Prepared(data, min_max(data), None)
+    rows, weights = np.tile(np.arange(len(data)), (m, 1)), np.ones((m, len(data)))
     schedule = EpochPlan(1, BATCH, 1e-3, 1e-6, "benchmark")
     lessons = Lessons(prepared, rows, weights, generators, schedule)
     return lambda: train_autoencoder(encoder, decoder, lessons)
@@ -55,20 +58,22 @@ def compiled_step(m: int) -> Callable[[], object]:
 
 def tensor_program_step(m: int) -> Callable[[], object]:
     """Return a training step of m autoencoders with batched products over all members."""
-    generators = [torch_generator(s) for s in range(m)]
+    generators = [Twister(s) for s in range(m)]
     stacks = MLPStack(WIDTHS, generators), MLPStack(WIDTHS[::-1], generators)
     layers = [layer for stack in stacks for layer in stack.chain()]
-    parameters = [layer.weight.requires_grad_() for layer in layers]
+    parameters = [torch.from_numpy(layer.weight).requires_grad_() for layer in layers]
+    means = [torch.from_numpy(layer.mean).view(-1) for layer in layers]
+    variances = [torch.from_numpy(layer.variance).view(-1) for layer in layers]
     optimiser = torch.optim.Adam(parameters, 1e-3, weight_decay=1e-6, fused=True)
     x = torch.rand(m, WIDTHS[0], BATCH)
 
     def step() -> None:
         h = x
-        for layer in layers:
-            h = torch.bmm(layer.weight, h)
+        for k, layer in enumerate(layers):
+            h = torch.bmm(parameters[k], h)
             if layer.kind == NORMALISED:
                 channels = h.view(1, -1, BATCH)  # every unit of every member is a channel
-                mean, variance = layer.mean.view(-1), layer.variance.view(-1)
+                mean, variance = means[k], variances[k]
                 h = F.batch_norm(channels, mean, variance, training=True, eps=BN_EPS).view(h.shape)
                 h = F.leaky_relu(h, LEAK)
         optimiser.zero_grad()
@@ -104,7 +109,7 @@ def looped_step(m: int) -> Callable[[], object]:
 
 def conv_loop_step(m: int) -> Callable[[], object]:
     """Return forward and backward of m convolutional encoders, looped."""
-    stack = ConvStack(lenet((1, 28, 28))[0], [torch_generator(s) for s in range(m)])
+    stack = ConvStack(lenet((1, 28, 28))[0], [Twister(s) for s in range(m)])
     x = torch.rand(m, 784, BATCH)
     return lambda: stack(x).square().sum().backward()
 

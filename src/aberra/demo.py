@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,14 +17,15 @@ from sklearn.datasets import load_breast_cancer, load_digits
 
 from aberra.detectors.deep_svdd import DeepSVDD
 from aberra.errors import RoundsExhaustedWarning
-from aberra.localise.diffusion import ADDM
-from aberra.localise.restorers import Images
 from aberra.metrics import auroc
 from aberra.recipe import Recipe
 from aberra.robust.adc import ADC
 from aberra.robust.ensemble import default_detector
 from aberra.robust.iadc import IADC
 from aberra.robust.weighting import LOST_TRUST
+
+if TYPE_CHECKING:
+    from aberra.localise.diffusion import ADDM
 
 N_MALIGNANT = 63  # with 357 benign rows: 15 % of the table
 
@@ -136,8 +137,8 @@ def table_recipe(lines: Sequence[Line], X: pd.DataFrame) -> Recipe:
 class BrokenDigits:
     """Handwritten zeros: whole ones to learn from, and others with a piece missing."""
 
-    whole: Images  # (n, 1, 8, 8)
-    broken: Images
+    whole: NDArray[np.float32]  # (n, 1, 8, 8)
+    broken: NDArray[np.float32]
     missing: NDArray[np.bool_]  # (n, 8, 8): the ink that was taken away
 
 
@@ -160,6 +161,8 @@ def broken_digits(n_broken: int = 40, seed: int = 0) -> BrokenDigits:
 def localise(digits: BrokenDigits) -> tuple[ADDM, float]:
     """Train ADDM on whole digits; return it and the pixel AUROC of its maps of broken ones."""
     # Missing ink is darker than a whole zero; digits are small, so few steps are enough.
+    from aberra.localise.diffusion import ADDM
+
     model = ADDM(error="darker", train_steps=250, batch_size=16, random_state=0)
     maps = model.fit(digits.whole).anomaly_map(digits.broken)
     return model, auroc(digits.missing, maps)

@@ -49,7 +49,13 @@ class Method:
     localises: bool = False
 
     def load(self) -> Any:
-        """Return the class."""
+        """Return the class.
+
+        Raises
+        ------
+        MissingExtraError
+            If it needs torch, which is not installed.
+        """
         return getattr(import_module(self.module), self.name)
 
 

@@ -1,6 +1,7 @@
 """Progress of long work, shown only to those who ask for it, and an end to it that they may set.
 
 A loop calls `advance` as it goes; nothing happens unless a `progress_bar` block is open around it.
+What a person should know before a long wait goes through `remark`.
 A training that may stop early asks `time_is_up`; it never is unless a `deadline` block is open.
 One that can keep its state asks `stop_requested` after each step, so that Ctrl-C costs nothing.
 When it is over, it leaves its file to an open `keeping_trainings` block, so that no later failure
@@ -10,18 +11,24 @@ costs it either.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import ParamSpec, TypeVar
 
+P = ParamSpec("P")
+Result = TypeVar("Result")
 Listener = Callable[[str, float, str], None]
+Hearer = Callable[[str], None]
 
 _listener: ContextVar[Listener | None] = ContextVar("aberra_progress", default=None)
+_hearer: ContextVar[Hearer | None] = ContextVar("aberra_remarks", default=None)
 
 
 def advance(task: str, fraction: float, note: str = "") -> None:
@@ -39,6 +46,35 @@ def listening(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+def remark(text: str) -> None:
+    """Say one sentence: to an open progress bar or a `hearing` block, else on standard error."""
+    hearer = _hearer.get()
+    if hearer is not None:
+        hearer(text)
+    elif sys.stderr is not None:  # a program without a console has none
+        sys.stderr.write(f"{text}\n")
+
+
+@contextmanager
+def hearing(hearer: Hearer) -> Iterator[None]:
+    """Send every `remark` inside the block to `hearer`."""
+    token = _hearer.set(hearer)
+    try:
+        yield
+    finally:
+        _hearer.reset(token)
+
+
+def in_threads(work: Callable[P, Result]) -> Callable[P, Result]:
+    """Return the work so that other threads report to whoever listens to this one."""
+    here = copy_context()
+
+    def run(*args: P.args, **kwargs: P.kwargs) -> Result:
+        return here.copy().run(work, *args, **kwargs)
+
+    return run
 
 
 @dataclass
@@ -183,5 +219,5 @@ def progress_bar() -> Iterator[None]:
             if fraction >= 1.0:
                 bar.remove_task(ids.pop(task))
 
-        with listening(show):
+        with listening(show), hearing(lambda text: bar.console.print(text, soft_wrap=True)):
             yield

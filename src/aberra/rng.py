@@ -8,6 +8,7 @@ with exactly the numbers it would have had.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -17,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from aberra.extras import need
 
 if TYPE_CHECKING:
     import torch
@@ -75,11 +78,29 @@ class _Pools:
 class _Own(local):
     """What a thread knows of itself."""
 
-    before = 0  # threads of torch it had outside of its blocks; 0: it is in none
+    before = 0  # threads it might use outside of its blocks; 0: it is in none
     shares = False  # it is one of several that share some work
 
 
 _own = _Own()
+
+
+class _Process:
+    """What the process was told by `allow_threads`."""
+
+    n_threads: int | None = None
+
+
+def load_torch(what_for: str) -> None:
+    """Load torch where it is first needed, or say how to install it.
+
+    It then has as many threads as it would have if it had been there from the start.
+    """
+    if "torch" not in sys.modules:
+        torch = need("torch", "images", what_for)
+        n = 1 if _own.before else _Process.n_threads
+        if n is not None:
+            torch.set_num_threads(n)
 
 
 @contextmanager
@@ -92,19 +113,17 @@ def single_thread() -> Iterator[None]:
     belongs to the whole process, so blocks in several threads share it: the first sets, the last
     restores. Torch's belongs to the thread that sets it.
     """
-    import torch
-
-    outer, here = _own.before, torch.get_num_threads()
+    outer, here = _own.before, _threads_here()
     with _Pools.lock:
         if _Pools.depth == 0:
             _Pools.before = _thread_pools().limit(limits=1)
         _Pools.depth += 1
     _own.before = outer or here
-    torch.set_num_threads(1)
+    _limit_torch(1)
     try:
         yield
     finally:
-        torch.set_num_threads(here)
+        _limit_torch(here)
         _own.before = outer
         with _Pools.lock:
             _Pools.depth -= 1
@@ -123,9 +142,31 @@ def single_thread_by_default() -> AbstractContextManager[None]:
 
 def n_threads() -> int:
     """Return how many threads the caller may use, inside and outside `single_thread`."""
-    import torch
+    return _own.before or _threads_here()
 
-    return _own.before or torch.get_num_threads()
+
+def _threads_here() -> int:
+    """Return torch's number of threads where it is loaded, else what it would be."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return int(torch.get_num_threads())
+    return _Process.n_threads or _threads_by_default()
+
+
+def _threads_by_default() -> int:
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _limit_torch(n: int) -> None:
+    """Give torch n threads, if anybody has loaded it."""
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(n)
 
 
 def for_each(work: Callable[[Item], None], items: Sequence[Item]) -> None:
@@ -152,9 +193,8 @@ def for_each(work: Callable[[Item], None], items: Sequence[Item]) -> None:
 
 def allow_threads(n: int) -> None:
     """Let this process use n threads from now on."""
-    import torch
-
-    torch.set_num_threads(n)
+    _Process.n_threads = n
+    _limit_torch(n)
 
 
 @cache

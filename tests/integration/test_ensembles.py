@@ -239,6 +239,15 @@ def test_divergence_is_named(dirty_blob):
         AutoEncoder(learning_rate=1e30, epochs=3, random_state=0).fit(dirty_blob[0])
 
 
+@pytest.mark.parametrize("rate", [1e20, 1e38])
+@pytest.mark.parametrize(
+    "detector", [AutoEncoder(epochs=3), DeepSVDD(epochs=3, pretrain_epochs=1), RSRAE(epochs=3)]
+)
+def test_divergence_is_an_error_and_not_a_row_of_warnings(dirty_blob, detector, rate):
+    with pytest.raises(DivergenceError, match=type(detector).__name__):
+        detector.set_params(learning_rate=rate, random_state=0).fit(dirty_blob[0])
+
+
 def test_layout_of_the_rows_does_not_matter(dirty_blob):
     Z = np.random.default_rng(0).normal(size=(1500, 20))
     for model in (MultiView(random_state=0), OCSVM(random_state=0)):
@@ -298,7 +307,7 @@ def test_deep_svdd_learns_and_does_not_collapse(dirty_blob):
     model = DeepSVDD(epochs=30, pretrain_epochs=20, random_state=0, **SHORT).fit(X)
     assert model.losses_[-1] < 0.5 * model.losses_[0]
     assert np.ptp(model.anomaly_score(X)) > 1e-6
-    assert (model.members_.centre.abs() >= 0.1 - 1e-9).all()
+    assert (np.abs(model.members_.centre) >= 0.1 - 1e-9).all()
 
 
 def test_collapse_is_not_silent(dirty_blob, monkeypatch):
@@ -307,7 +316,7 @@ def test_collapse_is_not_silent(dirty_blob, monkeypatch):
     # Zero weights map every row to zero: the collapsed solution that the warning is about.
     def collapse(layers, *arguments):
         for layer in layers:
-            layer.weight.zero_()
+            layer.weight[:] = 0
         return [0.0]
 
     monkeypatch.setattr(module, "train_perceptrons", collapse)

@@ -7,8 +7,9 @@ from sklearn.metrics import roc_auc_score
 
 from aberra import DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
 from aberra.errors import DataError
-from aberra.nets.conv import ConvStack, lenet, strided
-from aberra.rng import torch_generator
+from aberra.nets.conv import ConvStack
+from aberra.nets.conv_plan import lenet, strided
+from aberra.twister import Twister
 
 SMALL = [
     AutoEncoder(epochs=2),
@@ -40,7 +41,7 @@ def test_decoder_returns_the_size_of_the_image(plan, shape):
 
     encoder, decoder = plan(shape)
     n = int(np.prod(shape))
-    generators = [torch_generator(0), torch_generator(1)]
+    generators = [Twister(0), Twister(1)]
     x = torch.rand(2, n, 3)
     code = ConvStack(encoder, generators)(x)
     assert code.shape == (2, encoder.n_code, 3)
@@ -57,9 +58,9 @@ def test_stacked_convolutions_are_the_members_one_by_one():
 
     encoder, _ = lenet((1, 28, 28))
     x = torch.rand(2, 784, 16)
-    both = ConvStack(encoder, [torch_generator(0), torch_generator(1)])(x)
+    both = ConvStack(encoder, [Twister(0), Twister(1)])(x)
     for j in range(2):
-        alone = ConvStack(encoder, [torch_generator(j)])(x[j : j + 1])
+        alone = ConvStack(encoder, [Twister(j)])(x[j : j + 1])
         torch.testing.assert_close(alone[0], both[j])
 
 

@@ -21,9 +21,10 @@ from aberra.detectors.objectives import (
     unit_sphere,
 )
 from aberra.detectors.scaling import min_max
-from aberra.detectors.training import Prepared, as_tensors
+from aberra.detectors.training import Prepared
 from aberra.nets.stacked import MLPStack
 from aberra.rng import draw_seeds, stream, torch_generator
+from aberra.twister import Twister
 
 N, D, M, HIDDEN, EPOCHS, BATCH = 200, 6, 3, (8, 5, 3), 4, 32
 
@@ -33,9 +34,13 @@ def case():
     generator = np.random.default_rng(3)
     data = generator.normal(size=(N, D)) ** 3
     scaling = min_max(data)
-    prepared = Prepared(torch.from_numpy(scaling.copy(data)), scaling, None)
+    prepared = Prepared(scaling.copy(data), scaling, None)
     rows = stream(5).integers(N, size=(M, N))
     return prepared, rows, generator.random((M, N)), draw_seeds(9, n=M)
+
+
+def as_tensors(prepared, rows, weights):
+    return torch.from_numpy(prepared.data), torch.from_numpy(rows), torch.tensor(weights).float()
 
 
 def perceptron(widths, linear_output):
@@ -118,39 +123,39 @@ KEYWORDS = {"hidden": HIDDEN, "batch_size": BATCH}
 def test_autoencoder_parameters(case, detector):
     prepared, rows, weights, seeds = case
     members = detector._train(prepared, rows, weights, seeds)
-    drawn, w = as_tensors(rows, weights)
+    data, drawn, w = as_tensors(prepared, rows, weights)
     for j, seed in enumerate(seeds):
         generator = torch_generator(seed)
         encoder, decoder = autoencoder_by_hand(generator)
         parameters = [*encoder.parameters(), *decoder.parameters()]
-        batches = epochs(prepared.data, drawn[j], w[j], generator, EPOCHS)
+        batches = epochs(data, drawn[j], w[j], generator, EPOCHS)
         train_member(parameters, reconstruction(encoder, decoder), batches)
         # The frozen stack has batch norm folded in; the linear code and output layers are raw.
         for frozen, network in ((members.encoder, encoder), (members.decoder, decoder)):
-            last = frozen.weights[-1][j].float()
+            last = torch.from_numpy(frozen.weights[-1][j]).float()
             torch.testing.assert_close(last, weights_of(network)[-1], rtol=0, atol=1e-5)
-        code = frozen_by_hand(encoder, prepared.data)
-        assert_same(members.encoder(prepared.data.double().T)[j].T, code)
+        code = frozen_by_hand(encoder, data)
+        assert_same(members.encoder(prepared.data.T.astype(np.float64))[j].T, code)
 
 
 def test_deep_svdd_parameters(case):
     prepared, rows, weights, seeds = case
     detector = DeepSVDD(epochs=EPOCHS, pretrain_epochs=2, **KEYWORDS)
     members = detector._train(prepared, rows, weights, seeds)
-    drawn, w = as_tensors(rows, weights)
+    data, drawn, w = as_tensors(prepared, rows, weights)
     for j, seed in enumerate(seeds):
         generator = torch_generator(seed)
         encoder, decoder = autoencoder_by_hand(generator)
-        batches = epochs(prepared.data, drawn[j], torch.ones(N), generator, 2)
+        batches = epochs(data, drawn[j], torch.ones(N), generator, 2)
         parameters = [*encoder.parameters(), *decoder.parameters()]
         train_member(parameters, reconstruction(encoder, decoder), batches)
         with torch.no_grad():
-            c = encoder.eval()(prepared.data[drawn[j]]).mean(dim=0)
+            c = encoder.eval()(data[drawn[j]]).mean(dim=0)
         c[(c.abs() < 0.1) & (c < 0)] = -0.1
         c[(c.abs() < 0.1) & (c > 0)] = 0.1
-        torch.testing.assert_close(members.centre[j, :, 0].float(), c, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(members.centre[j, :, 0], c, rtol=0, atol=1e-5)
         encoder.train()
-        batches = epochs(prepared.data, drawn[j], w[j], generator, EPOCHS)
+        batches = epochs(data, drawn[j], w[j], generator, EPOCHS)
         train_member(
             encoder.parameters(),
             lambda x, w, net=encoder, c=c: dsvdd_iadc(
@@ -158,16 +163,16 @@ def test_deep_svdd_parameters(case):
             ),
             batches,
         )
-        last = members.encoder.weights[-1][j].float()
+        last = torch.from_numpy(members.encoder.weights[-1][j]).float()
         torch.testing.assert_close(last, weights_of(encoder)[-1], rtol=0, atol=1e-5)
-        code = frozen_by_hand(encoder, prepared.data)
-        assert_same(members.encoder(prepared.data.double().T)[j].T, code)
+        code = frozen_by_hand(encoder, data)
+        assert_same(members.encoder(prepared.data.T.astype(np.float64))[j].T, code)
 
 
 def test_rsrae_parameters(case):
     prepared, rows, weights, seeds = case
     members = RSRAE(epochs=EPOCHS, **KEYWORDS)._train(prepared, rows, weights, seeds)
-    drawn, w = as_tensors(rows, weights)
+    data, drawn, w = as_tensors(prepared, rows, weights)
     n_code, n_subspace = HIDDEN[-2:]
     for j, seed in enumerate(seeds):
         generator = torch_generator(seed)
@@ -184,32 +189,32 @@ def test_rsrae_parameters(case):
             return rsrae_iadc(error, one_member(z), A[None], w[None], 0.1, 0.1)
 
         parameters = [*encoder.parameters(), *decoder.parameters(), A]
-        train_member(parameters, loss, epochs(prepared.data, drawn[j], w[j], generator, EPOCHS))
-        torch.testing.assert_close(members.A[j].float(), A.detach(), rtol=0, atol=1e-5)
+        train_member(parameters, loss, epochs(data, drawn[j], w[j], generator, EPOCHS))
+        np.testing.assert_allclose(members.A[j], A.detach(), rtol=0, atol=1e-5)
 
 
 def test_dagpr_autoencoder_parameters(case):
     prepared, rows, weights, seeds = case
     members = DAGPR(pretrain_epochs=EPOCHS, **KEYWORDS)._train(prepared, rows, weights, seeds)
-    drawn, w = as_tensors(rows, weights)
+    data, drawn, w = as_tensors(prepared, rows, weights)
     for j, seed in enumerate(seeds):
         generator = torch_generator(seed)
         encoder, decoder = autoencoder_by_hand(generator)
         loss = reconstruction(encoder, decoder, on_sphere=True)
         parameters = [*encoder.parameters(), *decoder.parameters()]
-        train_member(parameters, loss, epochs(prepared.data, drawn[j], w[j], generator, EPOCHS))
-        last = members.encoder.weights[-1][j].float()
+        train_member(parameters, loss, epochs(data, drawn[j], w[j], generator, EPOCHS))
+        last = torch.from_numpy(members.encoder.weights[-1][j]).float()
         torch.testing.assert_close(last, weights_of(encoder)[-1], rtol=0, atol=1e-5)
 
 
 def test_centre_counts_a_row_as_often_as_it_was_drawn(case):
     prepared, rows, *_ = case
-    stack = MLPStack([D, *HIDDEN], [torch_generator(s) for s in range(M)])
+    stack = MLPStack([D, *HIDDEN], [Twister(s) for s in range(M)])
     frozen = stack.freeze()
     for j in range(M):
-        expected = frozen(prepared.data[torch.from_numpy(rows[j])].double().T)[j].mean(dim=1)
-        found = centres(stack, prepared.data, rows)[j, :, 0].double()
-        off_zero = expected.abs() >= 0.1
-        torch.testing.assert_close(found[off_zero], expected[off_zero], rtol=1e-5, atol=1e-6)
-        assert (found.abs() >= 0.1 - 1e-6).all()
+        expected = frozen(prepared.data[rows[j]].T.astype(np.float64))[j].mean(axis=1)
+        found = centres(stack, prepared.data, rows)[j, :, 0]
+        off_zero = np.abs(expected) >= 0.1
+        np.testing.assert_allclose(found[off_zero], expected[off_zero], rtol=1e-5, atol=1e-6)
+        assert (np.abs(found) >= 0.1 - 1e-6).all()
     assert row_counts(rows, N).sum() == M * N

@@ -3,9 +3,10 @@
 import numpy as np
 import torch
 
+from aberra.detectors.convolutions import batches
 from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error
-from aberra.detectors.training import batch_length, batches
-from aberra.rng import torch_generator
+from aberra.detectors.training import batch_length
+from aberra.twister import Twister
 
 M, D, B = 3, 4, 5
 torch_rand = torch.Generator().manual_seed(0)
@@ -55,7 +56,7 @@ def test_batches_visit_each_drawn_row_at_most_once_per_epoch():
     data = torch.arange(50, dtype=torch.float32)[:, None].expand(50, 2)
     rows = torch.stack([torch.arange(50), torch.arange(50).flip(0)])
     weights = torch.arange(50, dtype=torch.float32).expand(2, 50)
-    steps = list(batches(data, rows, weights, 16, [torch_generator(0), torch_generator(1)]))
+    steps = list(batches(data, rows, weights, 16, [Twister(0), Twister(1)]))
     assert len(steps) == 3
     for x, w in steps:
         assert x.shape == (2, 2, 16)

@@ -1,12 +1,15 @@
 """Threads: how many a process may use, and that a block on one thread leaves no trace."""
 
+import os
+import subprocess
+import sys
 from threading import Barrier, Event, Thread, get_ident
 
 import numpy as np
 import pytest
 import torch
 
-from aberra import ADC, OCSVM, MultiView
+from aberra import ADC, OCSVM, MultiView, rng
 from aberra.rng import allow_threads, for_each, n_threads, single_thread
 
 
@@ -85,3 +88,29 @@ def test_threads_change_no_byte(before, detector):
         model = ADC(detector, n_members=2, random_state=0).fit(rows)
         found.append((model.anomaly_score(rows).tobytes(), model.explain(rows[:600]).tobytes()))
     assert found[0] == found[1]
+
+
+def test_torch_that_is_loaded_late_finds_the_threads_it_would_have_had():
+    """Tables do without it, so a fit of images may be the first to load it, inside of a block."""
+    code = (
+        "import sys\nfrom aberra.rng import allow_threads, load_torch, n_threads, single_thread\n"
+        "allow_threads(3)\n"
+        "with single_thread():\n"
+        "    assert 'torch' not in sys.modules\n"
+        "    load_torch('A test')\n"
+        "    import torch\n"
+        "    print(n_threads(), torch.get_num_threads())\n"
+        "print(n_threads(), torch.get_num_threads())\n"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["3", "1", "3", "3"]
+
+
+@pytest.mark.parametrize(("asked", "expected"), [("2", 2), ("4,2", 4), ("many", None), ("", None)])
+def test_without_torch_the_environment_says_how_many_threads(monkeypatch, asked, expected):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.setattr(rng._Process, "n_threads", None)
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert n_threads() == (expected or len(os.sched_getaffinity(0)))
+    with single_thread():
+        assert n_threads() == (expected or len(os.sched_getaffinity(0)))

@@ -194,6 +194,6 @@ def test_parts_of_different_numbers_of_members_are_refused():
         (RSRAE(epochs=1), "A"),
     ):
         members = detector.set_params(**SHORT).fit(TABLE).members_
-        twice = torch.cat([getattr(members, name)] * 2)
+        twice = np.concatenate([getattr(members, name)] * 2)
         with pytest.raises(ValueError, match="1 members, but parts of 2"):
             dataclasses.replace(members, **{name: twice})

@@ -34,8 +34,8 @@ def demo(
     for name in ("matplotlib", "jinja2"):
         need(name, "report", "The demonstration")
     reports = [_clean_a_table(out)]
-    if find_spec("monai") is None:
-        shell().say('The second part, on images, needs more: pip install "aberra[mri]"')
+    if find_spec("torch") is None or find_spec("monai") is None:
+        shell().say('The second part, on images, needs more: pip install "aberra[images]"')
     else:
         reports.append(_find_what_is_broken(out))
     shell().say("\nOpen in a browser:\n" + "\n".join(f"  {path}" for path in reports))

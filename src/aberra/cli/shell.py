@@ -63,10 +63,11 @@ class Shell:
     @contextmanager
     def progress(self) -> Iterator[None]:
         """Draw progress on standard error, for people only."""
-        from aberra.progress import progress_bar
+        from aberra.progress import hearing, progress_bar
 
         if self.quiet or self.json:
-            yield
+            with hearing(lambda text: None):
+                yield
         else:
             with progress_bar():
                 yield

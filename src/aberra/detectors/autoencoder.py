@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from aberra.contract.members import Rows
 from aberra.declare import estimator, learnt
 from aberra.detectors.network import Reconstruction, ReconstructionDetector
-from aberra.detectors.training import Lessons, Prepared, as_tensors, train_autoencoder
+from aberra.detectors.training import Lessons, Prepared, train_autoencoder
 from aberra.nets.networks import Frozen
-from aberra.rng import torch_generator
+from aberra.nets.stacked import Double, sigmoid
+from aberra.twister import Twister
 
 
 @estimator
@@ -50,10 +49,10 @@ class AutoEncoder(ReconstructionDetector):
     def _train(
         self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
     ) -> Reconstructors:
-        generators = [torch_generator(seed) for seed in seeds]
+        generators = [Twister(seed) for seed in seeds]
         encoder, decoder = self._autoencoder(prepared, generators)
         schedule = self._schedule(self.epochs, "autoencoder")
-        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        lessons = Lessons(prepared, rows, weights, generators, schedule)
         self.losses_ = train_autoencoder(encoder, decoder, lessons)
         return Reconstructors(prepared.scaling, encoder.freeze(), decoder.freeze())
 
@@ -68,5 +67,5 @@ class Reconstructors(Reconstruction):
         super().__post_init__()
         self._check_members(self.decoder.n_members)
 
-    def _reconstruct(self, x: Tensor) -> Tensor:
-        return torch.sigmoid(self.decoder(self.encoder(x)))
+    def _reconstruct(self, x: Double) -> Double:
+        return sigmoid(self.decoder(self.encoder(x)))

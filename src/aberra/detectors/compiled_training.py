@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.compiled import compiled
+from aberra.compiled import announce, compiled
 from aberra.detectors.aims import Adam, Aim, Chain, Matrix, State, Vector
 from aberra.nets.stacked import BN_EPS, BN_MOMENTUM, LEAK, LINEAR, NORMALISED, SPHERE
 
@@ -338,6 +338,9 @@ def train_epoch(
         total += _backward(chain, aim, state, room)
         _adam(state, room.gradient, adam, adam.done + step + 1)
     return total / n_steps
+
+
+announce(train_epoch, "Compiling the training code once; this takes about 15 s ...")
 
 
 def loss_and_gradient(

@@ -11,22 +11,21 @@ from numbers import Integral
 from typing import Annotated
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from torch import Tensor
 
 from aberra.contract.members import Data, Rows
 from aberra.declare import Shape, changed, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import CodeDetector, NetworkMembers
+from aberra.detectors.network import CodeDetector, NetworkMembers, conv_stacks, doubled_columns
 from aberra.detectors.objectives import squared_error, unit_sphere
 from aberra.detectors.ocsvm import gaussian_kernel
 from aberra.detectors.training import Prepared
-from aberra.nets.conv import ConvStack, strided
+from aberra.nets.conv_plan import strided
 from aberra.nets.networks import Frozen, Stack
-from aberra.rng import torch_generator
+from aberra.nets.stacked import sigmoid, silently
 from aberra.scikit import Interval
+from aberra.twister import Single, Twister
 
 Array = NDArray[np.float64]
 
@@ -177,7 +176,7 @@ class DAGPR(CodeDetector):
     def _train(
         self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
     ) -> Regressions:
-        generators = [torch_generator(seed) for seed in seeds]
+        generators = [Twister(seed) for seed in seeds]
         encoder, decoder, self.losses_ = self._pretrained(
             prepared, rows, weights, generators, on_sphere=True
         )
@@ -211,25 +210,25 @@ class DAGPR(CodeDetector):
         return HIDDEN_TABLES if self.hidden is None else super()._hidden(prepared)
 
     def _autoencoder(
-        self, prepared: Prepared, generators: Sequence[torch.Generator]
+        self, prepared: Prepared, generators: Sequence[Twister]
     ) -> tuple[Stack, Stack]:
         if prepared.image is None:
             return super()._autoencoder(prepared, generators)
         self._check_image(prepared.image)
-        encoder, decoder = strided(prepared.image, CODE_IMAGES)
-        return ConvStack(encoder, generators), ConvStack(decoder, generators)
+        return conv_stacks(*strided(prepared.image, CODE_IMAGES), generators)
 
 
-def codes_and_errors(encoder: Frozen, decoder: Frozen, data: Tensor) -> tuple[Array, Array]:
+@silently
+def codes_and_errors(encoder: Frozen, decoder: Frozen, data: Single) -> tuple[Array, Array]:
     """Return every member's code on the sphere (m, n, k) and reconstruction error (m, n)."""
     codes, errors = [], []
     for start in range(0, len(data), TABLE_TILE):
-        x = data[start : start + TABLE_TILE].double().T.contiguous()
+        x = doubled_columns(data[start : start + TABLE_TILE])
         z = unit_sphere(encoder(x))
         codes.append(z)
-        errors.append(squared_error(x, torch.sigmoid(decoder(z))))
-    stacked = torch.cat(codes, dim=2).transpose(1, 2)
-    return np.ascontiguousarray(stacked.numpy()), torch.cat(errors, dim=1).numpy()
+        errors.append(squared_error(x, sigmoid(decoder(z))))
+    stacked = np.concatenate(codes, axis=2).swapaxes(1, 2)
+    return np.ascontiguousarray(stacked), np.concatenate(errors, axis=1)
 
 
 @dataclass(eq=False)
@@ -238,8 +237,9 @@ class Regressions(NetworkMembers):
 
     regressions: list[Regression]
 
+    @silently
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) predictive means."""
-        codes = unit_sphere(self.codes(tile)).transpose(1, 2)
-        pairs = zip(self.regressions, codes.numpy(), strict=True)
+        codes = unit_sphere(self.codes(tile)).swapaxes(1, 2)
+        pairs = zip(self.regressions, codes, strict=True)
         return np.stack([regression.mean(np.ascontiguousarray(z)) for regression, z in pairs])

@@ -8,28 +8,19 @@ from numbers import Integral
 from typing import Annotated
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from aberra.contract.members import Data, Rows, row_counts
 from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.detectors.aims import to_centre
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import CodeDetector, NetworkMembers
-from aberra.detectors.objectives import distance, dsvdd_iadc
-from aberra.detectors.training import (
-    Lessons,
-    Prepared,
-    as_tensors,
-    train_convolutions,
-    train_perceptrons,
-)
-from aberra.nets.conv import ConvStack
+from aberra.detectors.network import CodeDetector, NetworkMembers, doubled_columns
+from aberra.detectors.objectives import distance
+from aberra.detectors.training import Lessons, Prepared, train_perceptrons
 from aberra.nets.networks import Stack
-from aberra.nets.stacked import MLPStack
-from aberra.rng import torch_generator
+from aberra.nets.stacked import Double, MLPStack, silently
 from aberra.scikit import Interval
+from aberra.twister import Single, Twister
 
 CENTRE_MARGIN = 0.1
 
@@ -76,51 +67,51 @@ class DeepSVDD(CodeDetector):
     def _train(
         self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
     ) -> Spheres:
-        generators = [torch_generator(seed) for seed in seeds]
+        generators = [Twister(seed) for seed in seeds]
         encoder, _, _ = self._pretrained(prepared, rows, np.ones_like(weights), generators)
         centre = centres(encoder, prepared.data, rows)  # (m, k, 1)
         schedule = self._schedule(self.epochs, "Deep SVDD")
-        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        lessons = Lessons(prepared, rows, weights, generators, schedule)
         self.losses_ = train_to_centre(encoder, centre, lessons)
-        return Spheres(prepared.scaling, encoder.freeze(), centre.double())
+        return Spheres(prepared.scaling, encoder.freeze(), centre.astype(np.float64))
 
 
-def train_to_centre(encoder: Stack, centre: Tensor, lessons: Lessons) -> list[float]:
+def train_to_centre(encoder: Stack, centre: Single, lessons: Lessons) -> list[float]:
     """Train the encoder on the weighted distance to each member's centre (m, k, 1)."""
     if isinstance(encoder, MLPStack):
-        aims = [to_centre(c[:, 0].numpy()) for c in centre]
+        aims = [to_centre(c[:, 0]) for c in centre]
         return train_perceptrons(encoder.chain(), aims, lessons)
-    assert isinstance(encoder, ConvStack)
+    from aberra.detectors import convolutions
 
-    def objective(x: Tensor, w: Tensor) -> Tensor:
-        return dsvdd_iadc(encoder(x), centre, w)
-
-    return train_convolutions([encoder], objective, lessons)
+    return convolutions.train_to_centre(encoder, centre, lessons)
 
 
-def centres(encoder: Stack, data: Tensor, rows: Rows) -> Tensor:
+@silently
+def centres(encoder: Stack, data: Single, rows: Rows) -> Single:
     """Return each member's mean code over its own rows, kept `CENTRE_MARGIN` away from zero."""
     frozen = encoder.freeze()
-    counts = torch.from_numpy(row_counts(rows, len(data)))  # (m, n)
-    total = torch.zeros(())
+    counts = row_counts(rows, len(data))  # (m, n)
+    total = np.zeros(())
     for start in range(0, len(data), TABLE_TILE):
-        tile = data[start : start + TABLE_TILE].double().T.contiguous()
-        total = total + (frozen(tile) * counts[:, None, start : start + TABLE_TILE]).sum(dim=2)
-    centre = total / counts.sum(dim=1, keepdim=True)
-    small = (centre.abs() < CENTRE_MARGIN) & (centre != 0)
-    return torch.where(small, CENTRE_MARGIN * centre.sign(), centre).float()[:, :, None]
+        codes = frozen(doubled_columns(data[start : start + TABLE_TILE]))
+        total = total + (codes * counts[:, None, start : start + TABLE_TILE]).sum(axis=2)
+    centre = total / counts.sum(axis=1, keepdims=True)
+    small = (np.abs(centre) < CENTRE_MARGIN) & (centre != 0)
+    kept_off_zero = np.where(small, CENTRE_MARGIN * np.sign(centre), centre)
+    return kept_off_zero.astype(np.float32)[:, :, None]
 
 
 @dataclass(eq=False)
 class Spheres(NetworkMembers):
     """Trained Deep SVDD members: encoders and their centres."""
 
-    centre: Annotated[Tensor, Shape(None, None, 1)]  # (m, k, 1)
+    centre: Annotated[Double, Shape(None, None, 1)]  # (m, k, 1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_members(len(self.centre))
 
+    @silently
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) squared distances to the centres."""
-        return distance(self.codes(tile), self.centre).numpy()
+        return distance(self.codes(tile), self.centre)

@@ -6,19 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from aberra.contract.members import Data, Rows
 from aberra.declare import estimator, learnt
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import CodeDetector, NetworkMembers
+from aberra.detectors.network import CodeDetector, NetworkMembers, doubled_columns
 from aberra.detectors.ocsvm import KernelExpansion, OneClassDetector
 from aberra.detectors.scaling import Scaling, standard
 from aberra.detectors.training import Prepared
 from aberra.nets.networks import Frozen
-from aberra.rng import torch_generator
+from aberra.twister import Single, Twister
 
 
 @estimator
@@ -53,7 +51,7 @@ class HybridOCSVM(OneClassDetector, CodeDetector):
     def _train(
         self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
     ) -> CodeExpansions:
-        generators = [torch_generator(seed) for seed in seeds]
+        generators = [Twister(seed) for seed in seeds]
         encoder, _, self.losses_ = self._pretrained(prepared, rows, weights, generators)
         frozen = encoder.freeze()
         codes = encode(frozen, prepared.data)
@@ -63,13 +61,13 @@ class HybridOCSVM(OneClassDetector, CodeDetector):
         return CodeExpansions(prepared.scaling, frozen, scalings, machines)
 
 
-def encode(encoder: Frozen, data: Tensor) -> NDArray[np.float64]:
+def encode(encoder: Frozen, data: Single) -> NDArray[np.float64]:
     """Return every member's code of every row, (m, n, k)."""
     parts = [
-        encoder(data[start : start + TABLE_TILE].double().T.contiguous())
+        encoder(doubled_columns(data[start : start + TABLE_TILE]))
         for start in range(0, len(data), TABLE_TILE)
     ]
-    return np.ascontiguousarray(torch.cat(parts, dim=2).transpose(1, 2).numpy())
+    return np.ascontiguousarray(np.concatenate(parts, axis=2).swapaxes(1, 2))
 
 
 @dataclass(eq=False)
@@ -81,6 +79,6 @@ class CodeExpansions(NetworkMembers):
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) signed distances, positive outside."""
-        codes = self.codes(tile).transpose(1, 2).numpy()
+        codes = self.codes(tile).swapaxes(1, 2)
         parts = zip(self.machines, self.code_scalings, codes, strict=True)
         return np.stack([machine.score(scale(code)) for machine, scale, code in parts])

@@ -6,11 +6,10 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from aberra.contract.members import Data, Members, Rows
 from aberra.declare import estimator, learnt, parameter
@@ -21,14 +20,18 @@ from aberra.detectors.training import (
     EpochPlan,
     Lessons,
     Prepared,
-    as_tensors,
     train_autoencoder,
 )
 from aberra.errors import DataError
-from aberra.nets.conv import ConvStack, lenet
+from aberra.nets.conv_plan import ConvPlan, lenet
 from aberra.nets.networks import Frozen, Stack
-from aberra.nets.stacked import MLPStack
+from aberra.nets.stacked import Double, MLPStack, silently
+from aberra.rng import load_torch
 from aberra.scikit import Interval
+from aberra.twister import Single, Twister
+
+if TYPE_CHECKING:
+    from aberra.nets.conv import ConvStack
 
 
 def default_hidden(n_features: int) -> tuple[int, ...]:
@@ -80,19 +83,18 @@ class NetworkDetector(Detector):
 
     def _prepare(self, data: Data) -> Prepared:
         scaling = self._scaling(data)
-        return Prepared(torch.from_numpy(scaling.copy(data)), scaling, self.image_shape_)
+        return Prepared(scaling.copy(data), scaling, self.image_shape_)
 
     def _scaling(self, data: Data) -> Scaling:
         return min_max(data) if self.image_shape_ is None else pixels(data)
 
     def _autoencoder(
-        self, prepared: Prepared, generators: Sequence[torch.Generator]
+        self, prepared: Prepared, generators: Sequence[Twister]
     ) -> tuple[Stack, Stack]:
         """Build the members' encoder and decoder for this table or these images."""
         if prepared.image is not None:
             self._check_image(prepared.image)
-            encoder, decoder = lenet(prepared.image)
-            return ConvStack(encoder, generators), ConvStack(decoder, generators)
+            return conv_stacks(*lenet(prepared.image), generators)
         widths = [prepared.data.shape[1], *self._hidden(prepared)]
         return MLPStack(widths, generators), MLPStack(widths[::-1], generators)
 
@@ -117,6 +119,16 @@ class NetworkDetector(Detector):
 
     def _schedule(self, epochs: int, task: str) -> EpochPlan:
         return EpochPlan(epochs, self.batch_size, self.learning_rate, self.weight_decay, task)
+
+
+def conv_stacks(
+    encoder: ConvPlan, decoder: ConvPlan, generators: Sequence[Twister]
+) -> tuple[ConvStack, ConvStack]:
+    """Build the members' convolutional encoder and decoder, which need torch."""
+    load_torch("A network for images")
+    from aberra.nets.conv import ConvStack
+
+    return ConvStack(encoder, generators), ConvStack(decoder, generators)
 
 
 @estimator
@@ -147,13 +159,13 @@ class CodeDetector(NetworkDetector):
         prepared: Prepared,
         rows: Rows,
         weights: NDArray[np.float64],
-        generators: Sequence[torch.Generator],
+        generators: Sequence[Twister],
         on_sphere: bool = False,
     ) -> tuple[Stack, Stack, list[float]]:
         """Return the members' trained encoder and decoder, and the mean loss of each epoch."""
         encoder, decoder = self._autoencoder(prepared, generators)
         schedule = self._schedule(self.pretrain_epochs, "autoencoder")
-        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        lessons = Lessons(prepared, rows, weights, generators, schedule)
         return encoder, decoder, train_autoencoder(encoder, decoder, lessons, on_sphere)
 
 
@@ -168,9 +180,9 @@ class NetworkMembers(Members):
         self.n_members = self.encoder.n_members
         self.tile_rows = tile_rows(self.scaling)
 
-    def codes(self, tile: Data) -> Tensor:
+    def codes(self, tile: Data) -> Double:
         """Return each member's codes (m, k, n) of raw rows."""
-        return self.encoder(tile_to_tensor(tile, self.scaling))
+        return self.encoder(scaled_columns(tile, self.scaling))
 
     def why_not_finite(self, model: str) -> str:
         """Say that the training diverged, and what to do about it."""
@@ -195,19 +207,25 @@ class NetworkMembers(Members):
 class Reconstruction(NetworkMembers):
     """Members that reconstruct a row; the squared error is the score."""
 
+    @silently
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) squared reconstruction errors."""
-        x = tile_to_tensor(tile, self.scaling)
-        return squared_error(x, self._reconstruct(x)).numpy()
+        x = scaled_columns(tile, self.scaling)
+        return squared_error(x, self._reconstruct(x))
 
     @abstractmethod
-    def _reconstruct(self, x: Tensor) -> Tensor:
+    def _reconstruct(self, x: Double) -> Double:
         """Return each member's reconstruction (m, d, n) of shared rows (d, n)."""
 
 
-def tile_to_tensor(tile: Data, scaling: Scaling) -> Tensor:
-    """Return raw rows as the (d, n) double-precision tensor that frozen stacks take."""
-    return torch.from_numpy(np.ascontiguousarray(scaling(tile).T))
+def scaled_columns(tile: Data, scaling: Scaling) -> Double:
+    """Return raw rows as the (d, n) numbers that frozen stacks take."""
+    return np.ascontiguousarray(scaling(tile).T)
+
+
+def doubled_columns(rows: Single) -> Double:
+    """Return rows that are scaled already as frozen stacks take them."""
+    return np.ascontiguousarray(rows.T, dtype=np.float64)
 
 
 def tile_rows(scaling: Scaling) -> int:

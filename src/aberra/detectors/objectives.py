@@ -1,7 +1,8 @@
 """The objectives of the network detectors, one function per equation.
 
-These functions score rows, and autograd trains the convolutional members with them. Perceptrons
-are trained with the same objectives in a compiled form (`aberra.detectors.compiled_training`).
+These functions score rows, which are NumPy arrays, and autograd trains the convolutional members
+with them, on torch tensors. Perceptrons are trained with the same objectives in a compiled form
+(`aberra.detectors.compiled_training`).
 
 Notation (shapes): m members, B rows in a batch; x, x_hat (m, d, B) rows and reconstructions; z
 (m, k, B) codes; w (m, B) weights of the rows. The members share no parameter, so the gradient of a
@@ -10,13 +11,20 @@ sum over members is each member's own gradient.
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Values = TypeVar("Values", NDArray[Any], "Tensor")
 
 
-def squared_error(x: Tensor, x_hat: Tensor) -> Tensor:
+def squared_error(x: Values, x_hat: Values) -> Values:
     """Squared distance of each sample to its reconstruction; also the AE's score [IADC-4s]."""
-    return (x - x_hat).square().sum(dim=1)
+    return ((x - x_hat) ** 2).sum(1)
 
 
 def ae_iadc(error: Tensor, w: Tensor) -> Tensor:
@@ -27,14 +35,15 @@ def ae_iadc(error: Tensor, w: Tensor) -> Tensor:
     return (w * error).mean(dim=-1).sum()
 
 
-def unit_sphere(z: Tensor) -> Tensor:
+def unit_sphere(z: Values) -> Values:
     """Scale every code to length one, as DAGPR does."""
-    return z / z.square().sum(dim=1, keepdim=True).add(1e-12).sqrt()
+    squares = (z**2).sum(1)[:, None] + 1e-12
+    return z / (np.sqrt(squares) if isinstance(squares, np.ndarray) else squares.sqrt())
 
 
-def distance(z: Tensor, c: Tensor) -> Tensor:
+def distance(z: Values, c: Values) -> Values:
     """Squared distance of each code to its member's centre c (m, k, 1) [IADC-6s]."""
-    return (z - c).square().sum(dim=1)
+    return ((z - c) ** 2).sum(1)
 
 
 def dsvdd_iadc(z: Tensor, c: Tensor, w: Tensor) -> Tensor:
@@ -63,7 +72,9 @@ def rsrae_iadc(
 
 def orthogonality(A: Tensor) -> Tensor:
     """Squared Frobenius distance of A A^T to the identity, summed over members."""
-    return (A @ A.transpose(1, 2) - torch.eye(A.shape[1])).square().sum()
+    from torch import eye
+
+    return (A @ A.transpose(1, 2) - eye(A.shape[1])).square().sum()
 
 
 def _root(squares: Tensor) -> Tensor:

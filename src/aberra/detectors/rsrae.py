@@ -8,27 +8,18 @@ from numbers import Real
 from typing import Annotated
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from aberra.contract.members import Rows
 from aberra.declare import Shape, changed, estimator, learnt, parameter
 from aberra.detectors.aims import to_reconstruct
-from aberra.detectors.network import Reconstruction, ReconstructionDetector
-from aberra.detectors.objectives import rsrae_iadc, squared_error
-from aberra.detectors.training import (
-    Lessons,
-    Prepared,
-    as_tensors,
-    train_convolutions,
-    train_perceptrons,
-)
-from aberra.nets.conv import ConvStack, strided
+from aberra.detectors.network import Reconstruction, ReconstructionDetector, conv_stacks
+from aberra.detectors.training import Lessons, Prepared, train_perceptrons
+from aberra.nets.conv_plan import strided
 from aberra.nets.networks import Frozen, Stack
-from aberra.nets.stacked import MLPStack, linear_layer
-from aberra.rng import torch_generator
+from aberra.nets.stacked import Double, MLPStack, linear_layer, sigmoid
 from aberra.scikit import Interval
+from aberra.twister import Single, Twister
 
 
 @estimator
@@ -85,42 +76,35 @@ class RSRAE(ReconstructionDetector):
     def _train(
         self, prepared: Prepared, rows: Rows, weights: NDArray[np.float64], seeds: Sequence[int]
     ) -> Subspaces:
-        generators = [torch_generator(seed) for seed in seeds]
+        generators = [Twister(seed) for seed in seeds]
         encoder, decoder, A = self._networks(prepared, generators)
         schedule = self._schedule(self.epochs, "RSRAE")
-        lessons = Lessons(prepared, *as_tensors(rows, weights), generators, schedule)
+        lessons = Lessons(prepared, rows, weights, generators, schedule)
         self.losses_ = self._minimise(encoder, decoder, A, lessons)
-        return Subspaces(prepared.scaling, encoder.freeze(), A.detach().double(), decoder.freeze())
+        subspace = A.astype(np.float64)
+        return Subspaces(prepared.scaling, encoder.freeze(), subspace, decoder.freeze())
 
-    def _minimise(self, encoder: Stack, decoder: Stack, A: Tensor, lessons: Lessons) -> list[float]:
+    def _minimise(self, encoder: Stack, decoder: Stack, A: Single, lessons: Lessons) -> list[float]:
         """Train the networks and A, in place."""
         if isinstance(encoder, MLPStack) and isinstance(decoder, MLPStack):
             into = encoder.chain()
             layers = [*into, linear_layer(A), *decoder.chain()]
             aim = to_reconstruct(len(into), self.lambda1, self.lambda2)
             return train_perceptrons(layers, [aim] * len(A), lessons)
-        assert isinstance(encoder, ConvStack)
-        assert isinstance(decoder, ConvStack)
-        A.requires_grad_()
+        from aberra.detectors.convolutions import train_subspace
 
-        def objective(x: Tensor, w: Tensor) -> Tensor:
-            z = encoder(x)
-            error = squared_error(x, torch.sigmoid(decoder(A @ z)))
-            return rsrae_iadc(error, z, A, w, self.lambda1, self.lambda2)
-
-        return train_convolutions([encoder, decoder], objective, lessons, extra=[A])
+        return train_subspace(encoder, decoder, A, lessons, (self.lambda1, self.lambda2))
 
     def _networks(
-        self, prepared: Prepared, generators: Sequence[torch.Generator]
-    ) -> tuple[Stack, Stack, Tensor]:
+        self, prepared: Prepared, generators: Sequence[Twister]
+    ) -> tuple[Stack, Stack, Single]:
         encoder: Stack
         decoder: Stack
         if prepared.image is not None:
             self._check_image(prepared.image)
             plan, _ = strided(prepared.image, None)
             n_code, n_subspace = plan.n_code, 10
-            encoder = ConvStack(plan, generators)
-            decoder = ConvStack(strided(prepared.image, n_subspace)[1], generators)
+            encoder, decoder = conv_stacks(plan, strided(prepared.image, n_subspace)[1], generators)
         else:
             *hidden, n_subspace = self._hidden(prepared)
             widths = [prepared.data.shape[1], *hidden]
@@ -128,8 +112,9 @@ class RSRAE(ReconstructionDetector):
             encoder = MLPStack(widths, generators, linear_output=False)
             decoder = MLPStack([n_subspace, *widths[::-1]], generators)
         # Standard normal, as the official code draws it, scaled so that A A^T starts near I.
-        drawn = [torch.randn(n_subspace, n_code, generator=g) / n_code**0.5 for g in generators]
-        return encoder, decoder, torch.stack(drawn)
+        scale = np.float32(n_code**0.5)
+        drawn = [generator.normal(n_subspace, n_code) / scale for generator in generators]
+        return encoder, decoder, np.stack(drawn)
 
     def _hidden(self, prepared: Prepared) -> tuple[int, ...]:
         widths = super()._hidden(prepared)
@@ -147,7 +132,7 @@ class RSRAE(ReconstructionDetector):
 class Subspaces(Reconstruction):
     """Trained RSRAE members."""
 
-    A: Annotated[Tensor, Shape(None, None, None)]  # (m, d, D)
+    A: Annotated[Double, Shape(None, None, None)]  # (m, d, D)
     decoder: Frozen
 
     def __post_init__(self) -> None:
@@ -155,5 +140,5 @@ class Subspaces(Reconstruction):
         self._check_members(len(self.A))
         self._check_members(self.decoder.n_members)
 
-    def _reconstruct(self, x: Tensor) -> Tensor:
-        return torch.sigmoid(self.decoder(self.A @ self.encoder(x)))
+    def _reconstruct(self, x: Double) -> Double:
+        return sigmoid(self.decoder(self.A @ self.encoder(x)))

@@ -1,8 +1,8 @@
 """Save a fitted model to one file and load it back, to the last bit and without running its code.
 
 `container` is the frame of the file, `derive` reads from the types of registered methods what each
-of them consists of, `kinds`,
-`composite`, `values` and `foreign` write and read the pieces.
+of them consists of, and `kinds`, `composite`, `networks`, `values` and `foreign` write and read the
+pieces.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy
-import sklearn
-import torch
 from sklearn.utils.validation import check_is_fitted
 
 import aberra
 from aberra.contract.rows import RowScorer
-from aberra.errors import ModelFileError
+from aberra.errors import MissingExtraError, ModelFileError
 from aberra.files import write_atomically
 from aberra.model_file import container
 from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
@@ -34,6 +32,7 @@ __all__ = ["load", "load_notes", "save"]
 
 ESTIMATOR = Unfitted(CLASSES, Values(CLASSES))
 ENTRIES = {"format", "versions", "estimator", "learnt"}
+COMPUTING = ("numpy", "scikit-learn", "scipy", "torch")  # what the bits of a score depend on
 NOTES = "notes"  # optional: whatever the caller wants to find again
 WHEN_UNWRITABLE = (
     "An older file of that name is as it was. See to the folder, its permissions and the space "
@@ -120,6 +119,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     ------
     ModelFileError
         If there is no such file, or it is damaged, of a newer format, or not a model.
+    MissingExtraError
+        If it is a model of images, and torch is not installed.
 
     See Also
     --------
@@ -170,6 +171,8 @@ def _explained(task: str, path: str | os.PathLike[str]) -> Iterator[None]:
         raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}.{hint}") from error
     except ModelFileError as error:
         raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {error}.") from error
+    except MissingExtraError:  # the file is sound, and the message says what to install
+        raise
     except Exception as error:  # parts that do not fit each other can fail anywhere
         why = f"{type(error).__name__}: {error}"
         raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}") from error
@@ -225,11 +228,8 @@ def _learnt(model: Any, held: Mapping[str, Any]) -> dict[str, Kind]:
 
 
 def _versions() -> dict[str, str]:
-    return {
-        "aberra": aberra.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-        "scikit-learn": sklearn.__version__,
-        "scipy": scipy.__version__,
-        "torch": str(torch.__version__),
-    }
+    found = {"aberra": aberra.__version__, "python": platform.python_version()}
+    for name in COMPUTING:
+        with suppress(PackageNotFoundError):  # tables do without torch
+            found[name] = version(name)
+    return dict(sorted(found.items()))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-
-from aberra.model_file.kinds import Array, Kind, Node, Reader, Writer, damaged
-from aberra.nets.building import in_layout
+from aberra.model_file.kinds import Kind, Node, Reader, Writer, damaged
 
 
 @dataclass(frozen=True)
@@ -55,28 +52,33 @@ class Part:
         return self.cls(**decode_fields(self.fields, node, file, where))
 
 
-STATE = NamedBy(Array(None, "float32", tensor=True))
-
-
 class OneOf:
-    """An object of one of several known classes; the node gives the name of its class."""
+    """An object of one of several known classes; the node gives the name of its class.
 
-    def __init__(self, *parts: Part) -> None:
-        self.parts = {part.cls.__name__: part for part in parts}
+    Parameters
+    ----------
+    part_named : callable
+        Returns the part of a class name, or None where no known class has that name.
+    """
+
+    def __init__(self, part_named: Callable[[str], Part | None]) -> None:
+        self.part_named = part_named
 
     def encode(self, value: Any, out: Writer, where: str) -> Node:
         """Write the class's name, then the object."""
         name = type(value).__name__
-        if name not in self.parts or type(value) is not self.parts[name].cls:
-            damaged(where, f"cannot save a {name}, only {', '.join(self.parts)}")
-        return {name: self.parts[name].encode(value, out, where)}
+        part = self.part_named(name)
+        if part is None or type(value) is not part.cls:
+            damaged(where, f"cannot save a {name}, which is no part of a registered method")
+        return {name: part.encode(value, out, where)}
 
     def decode(self, node: Node, file: Reader, where: str) -> Any:
         """Look the name up among the known ones."""
         names = list(checked_object(node, where))
-        if len(names) != 1 or names[0] not in self.parts:
-            damaged(where, f"got {names} where one of {list(self.parts)} belongs")
-        return self.parts[names[0]].decode(node[names[0]], file, where)
+        part = self.part_named(names[0]) if len(names) == 1 else None
+        if part is None:
+            damaged(where, f"got {names}, which is no part of a registered method")
+        return part.decode(node[names[0]], file, where)
 
 
 def encode_fields(
@@ -109,39 +111,3 @@ def checked_object(node: Node, where: str) -> dict[str, Any]:
     if not isinstance(node, dict):
         damaged(where, f"got {node!r} where a JSON object belongs")
     return node
-
-
-class Networks:
-    """A torch module of one of several known classes, as its plan and its state.
-
-    The module is made without memory first, so that a forged plan cannot ask for any: what it holds
-    in the end are the arrays of the file, and their shapes must be those of the plan.
-    """
-
-    def __init__(self, *plans: tuple[Any, Part]) -> None:
-        self.plans = {cls.__name__: (cls, plan) for cls, plan in plans}
-
-    def encode(self, value: Any, out: Writer, where: str) -> Node:
-        """Write class, plan and state."""
-        name = type(value).__name__
-        if name not in self.plans or type(value) is not self.plans[name][0]:
-            damaged(where, f"cannot save a {name}, only {', '.join(self.plans)}")
-        state = {key: tensor.cpu() for key, tensor in value.state_dict().items()}
-        plan = self.plans[name][1].encode(value.plan, out, f"{where}.plan")
-        return {"class": name, "plan": plan, "state": STATE.encode(state, out, f"{where}.state")}
-
-    def decode(self, node: Node, file: Reader, where: str) -> Any:
-        """Make the module from its plan and fill it."""
-        found = checked_keys(node, {"class", "plan", "state"}, where)
-        name = found["class"]
-        if not isinstance(name, str) or name not in self.plans:
-            damaged(where, f"unknown network {name!r}; known are {', '.join(self.plans)}")
-        cls, plan = self.plans[name]
-        state = STATE.decode(found["state"], file, f"{where}.state")
-        with torch.device("meta"):
-            module = cls(plan.decode(found["plan"], file, f"{where}.plan"))
-        try:
-            module.load_state_dict(state, assign=True)
-        except RuntimeError as error:
-            damaged(where, f"the arrays do not fit the plan ({error})")
-        return in_layout(module).eval().requires_grad_(False)

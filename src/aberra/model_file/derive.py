@@ -9,6 +9,7 @@ methods lead to.
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -17,8 +18,10 @@ import numpy as np
 
 from aberra.contract.members import Members
 from aberra.declare import AnyShape, Shape, Size, learnt_by
-from aberra.methods import methods
-from aberra.model_file.composite import NamedBy, Networks, OneOf, Part
+from aberra.detectors.foreign import ForeignMembers
+from aberra.errors import MissingExtraError
+from aberra.methods import Method, methods
+from aberra.model_file.composite import NamedBy, OneOf, Part
 from aberra.model_file.foreign import Foreign
 from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, Scalar
 
@@ -67,7 +70,7 @@ def kind_of(hint: Any) -> Kind:
     if hint is Any:
         return Foreign()
     if hint is Members:
-        return OneOf(*(part_of(cls) for cls in member_classes()))
+        return OneOf(member_part)
     return _class(hint)
 
 
@@ -90,16 +93,29 @@ def part_of(cls: type) -> Part:
     return Part(cls, {name: kind_of(hints[name]) for name in fields})
 
 
-def member_classes() -> list[type]:
-    """Return the classes of trained members that registered methods have, ensembles aside."""
-    from aberra.detectors.foreign import ForeignMembers
+def member_part(name: str) -> Part | None:
+    """Return the part of a class of trained members, if a registered method has one of that name.
 
-    found: dict[str, type] = {"ForeignMembers": ForeignMembers}
-    for method in methods():
-        if method.takes != "anything":
-            cls = get_type_hints(method.load())["members_"]
-            found[cls.__name__] = cls
-    return list(found.values())
+    Methods that are loaded already are asked first, and the method that a file names is one of
+    them by then. So a model is read without loading the other methods and what they need.
+    """
+    if name == ForeignMembers.__name__:
+        return part_of(ForeignMembers)
+    for method in sorted(methods(), key=lambda method: method.module not in sys.modules):
+        cls = _members_of(method)
+        if cls is not None and cls.__name__ == name:
+            return part_of(cls)
+    return None
+
+
+def _members_of(method: Method) -> type | None:
+    """Return the class of a method's members; None for ensembles, and what cannot run here."""
+    if method.takes == "anything":
+        return None
+    try:
+        return get_type_hints(method.load())["members_"]
+    except MissingExtraError:
+        return None
 
 
 def _annotated(hint: Any, mark: Any) -> Kind:
@@ -115,7 +131,8 @@ def _union(options: tuple[Any, ...]) -> Kind:
     some = [option for option in options if option is not NoneType]
     if len(some) < len(options):
         return Maybe(kind_of(some[0]) if len(some) == 1 else _union(tuple(some)))
-    return OneOf(*(part_of(option) for option in some))
+    parts = {option.__name__: part_of(option) for option in some}
+    return OneOf(parts.get)
 
 
 def _collection(origin: Any, of: tuple[Any, ...]) -> Kind:
@@ -133,6 +150,8 @@ def _class(cls: type) -> Kind:
     """Return the kind of a dataclass, or of a network that is made from a plan."""
     plan = get_type_hints(cls).get("plan")
     if plan is not None and not dataclasses.is_dataclass(cls):
+        from aberra.model_file.networks import Networks
+
         return Networks((cls, part_of(plan)))
     return part_of(cls)
 

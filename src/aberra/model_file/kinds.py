@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
-import torch
 from numpy.typing import NDArray
 
 from aberra.errors import ModelFileError
@@ -132,7 +131,14 @@ class Array:
         if array.dtype != self.dtype:
             damaged(where, f"the array is of type {array.dtype} instead of {self.dtype}")
         self._check_shape(array.shape, file, where)
-        return torch.from_numpy(array) if self.tensor else array
+        return self._made(array)
+
+    def _made(self, array: NDArray[Any]) -> Any:
+        if not self.tensor:
+            return array
+        from torch import from_numpy
+
+        return from_numpy(array)
 
     def _check_shape(self, shape: tuple[int, ...], file: Reader, where: str) -> None:
         if self.dims is None:

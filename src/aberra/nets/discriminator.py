@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.parametrizations import spectral_norm
 
+from aberra.extras import need
 from aberra.nets.building import seeded
 
 Norm = Literal["spectral", "instance"]
@@ -36,6 +37,7 @@ class Discriminator(nn.Module):
 
     def __init__(self, plan: DiscriminatorPlan) -> None:
         super().__init__()
+        need("monai", "images", "This network")
         from monai.networks.nets.patchgan_discriminator import PatchDiscriminator
 
         self.plan = plan

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aberra.extras import need
 from aberra.nets.building import seeded
 
 
@@ -37,6 +38,7 @@ class Denoiser(nn.Module):
 
     def __init__(self, plan: UNetPlan) -> None:
         super().__init__()
+        need("monai", "images", "This network")
         from monai.networks.nets.diffusion_model_unet import DiffusionModelUNet
 
         self.plan = plan

@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from aberra.extras import need
+
 
 @dataclass(frozen=True)
 class VQPlan:
@@ -38,6 +40,7 @@ class VQNet(nn.Module):
 
     def __init__(self, plan: VQPlan) -> None:
         super().__init__()
+        need("monai", "images", "This network")
         from monai.networks.nets.transformer import DecoderOnlyTransformer
         from monai.networks.nets.vqvae import VQVAE
 

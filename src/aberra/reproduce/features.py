@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aberra.contract.members import tiles
 from aberra.data.registry import load_table
 from aberra.detectors.deep_svdd import Spheres
-from aberra.detectors.network import tile_to_tensor
+from aberra.detectors.network import scaled_columns
 from aberra.plots import LINE, NORMAL, ODD
 from aberra.reproduce.drawing import subplots
 from aberra.reproduce.experiment import Experiment
@@ -72,11 +72,11 @@ def laid_out(spheres: Spheres, X: NDArray[np.float64]) -> dict[str, Any]:
 
     codes = np.concatenate(
         [
-            spheres.encoder(tile_to_tensor(tile, spheres.scaling))[0].numpy().T[:n]
+            spheres.encoder(scaled_columns(tile, spheres.scaling))[0].T[:n]
             for tile, n in tiles(X, spheres.tile_rows or len(X))
         ]
     )
-    centre = spheres.centre[0].numpy().T
+    centre = spheres.centre[0].T
     both = np.concatenate([codes, centre])
     perplexity = min(30.0, (len(both) - 1) / 3)
     places = TSNE(perplexity=perplexity, init="pca", random_state=0).fit_transform(both)

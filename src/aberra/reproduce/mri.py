@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from aberra.contract.maps import upper_quantile
@@ -131,7 +130,9 @@ def _difference_maps(
     images: NDArray[np.float32], restored: NDArray[np.float32], error: Error, smooth: int
 ) -> NDArray[np.float32]:
     """Return the maps of images in [0, 1] on the scale [-1, 1], as the localisers do."""
-    x, y = (torch.from_numpy(np.ascontiguousarray(a * 2 - 1)) for a in (images, restored))
+    from torch import from_numpy
+
+    x, y = (from_numpy(np.ascontiguousarray(a * 2 - 1)) for a in (images, restored))
     return MapStyle(error, smooth)(x, y)[:, 0].numpy()
 
 

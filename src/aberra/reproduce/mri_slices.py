@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn import functional as F
 
 from aberra.data.registry import data_dir
 from aberra.data.scenarios import paste_lesions
@@ -52,7 +50,10 @@ def one_scale(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 def resized(images: NDArray[Any], size: int = SIZE) -> NDArray[np.float32]:
     """Cut the border off and average down to `size` pixels a side."""
     inner = images[:, BORDER:-BORDER, BORDER:-BORDER].astype(np.float32)
-    small = F.interpolate(torch.from_numpy(inner)[:, None], size=(size, size), mode="area")
+    from torch import from_numpy
+    from torch.nn.functional import interpolate
+
+    small = interpolate(from_numpy(inner)[:, None], size=(size, size), mode="area")
     return small[:, 0].numpy()
 
 

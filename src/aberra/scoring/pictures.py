@@ -144,7 +144,7 @@ def _kept(
 
 def as_png(relative: NDArray[np.float32], size: tuple[int, int]) -> bytes:
     """Return a grey picture of a map, given in thresholds, at height and width `size`."""
-    pil = need("PIL.Image", "mri", "Writing pictures")
+    pil = need("PIL.Image", "images", "Writing pictures")
     grey = np.clip(relative * MIDDLE, 0, 255).astype(np.uint8)
     picture = pil.fromarray(grey).resize((size[1], size[0]), pil.Resampling.BILINEAR)
     buffer = io.BytesIO()

@@ -83,7 +83,7 @@ class Shelf:
         return ScoreTable(self.held(self.item(number, "table").file))
 
     def _model(self, number: int) -> dict[str, Any]:
-        from aberra.viewer.models import model_page  # brings torch, which nothing else here needs
+        from aberra.viewer.models import model_page  # heavy, and nothing else here needs it
 
         return model_page(self.held(self.item(number, "model").file).real())
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from aberra.data.sources import kind_of_path
+from aberra.data.sources import Kind, kind_of_path
 from aberra.errors import ArgumentError
 from aberra.workflow.choices import CALLED, LookFor, Missing, Preset
-from aberra.workflow.from_images import fit_images
-from aberra.workflow.from_scans import fit_scans
-from aberra.workflow.from_table import fit_table
 from aberra.workflow.outcome import Fitted
 
-FITS = {"table": fit_table, "images": fit_images, "volumes": fit_scans}
 ONLY_FOR = {
     "table": ("id_column", "label_column", "drop", "missing"),
     "images": ("preset", "look_for"),
@@ -118,8 +114,22 @@ def fit(
     own = {name: value for name, value in given.items() if value is not None}
     for name in set(own) - {"robust", *ONLY_FOR[kind]}:
         raise ArgumentError(name, f"{name} is {_for_what(name)}, but {path} holds {CALLED[kind]}.")
-    chosen: Any = FITS[kind]
-    return chosen(path, output, detector=detector, seed=seed, time_budget=time_budget, **own)
+    return _fit_of(kind)(path, output, detector=detector, seed=seed, time_budget=time_budget, **own)
+
+
+def _fit_of(kind: Kind) -> Callable[..., Fitted]:
+    """Return the function for this kind of data; what the others need is not loaded."""
+    if kind == "table":
+        from aberra.workflow.from_table import fit_table
+
+        return fit_table
+    if kind == "images":
+        from aberra.workflow.from_images import fit_images
+
+        return fit_images
+    from aberra.workflow.from_scans import fit_scans
+
+    return fit_scans
 
 
 def _for_what(name: str) -> str:

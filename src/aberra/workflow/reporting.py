@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from aberra.data.mri.files import find_volumes, read_volume
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.table_file import TableFile
 from aberra.extras import need
@@ -17,11 +16,12 @@ from aberra.files import refuse_to_overwrite
 from aberra.progress import advance
 from aberra.recipe import Recipe
 from aberra.report.findings import ImagesToReport, TableToReport
-from aberra.report.scans import ScansToReport
 from aberra.scoring.rows import RowAnswers, matched_columns
 from aberra.scoring.table import CHUNK_ROWS
-from aberra.workflow.image_source import image_source
 from aberra.workflow.opened import Opened, opened
+
+if TYPE_CHECKING:
+    from aberra.report.scans import ScansToReport
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,8 @@ def data_at(
         return _table(path, known.model, recipe)
     if kind == "volumes":
         return _scans(path, recipe, pattern)
+    from aberra.workflow.image_source import image_source
+
     source = image_source(path, recipe.preparation, known.model.image_shape_)
     return ImagesToReport(source.names, source.read, path.name)
 
@@ -167,6 +169,9 @@ def _chunks(file: TableFile, rows: RowAnswers) -> Iterator[tuple[pd.DataFrame, S
 
 
 def _scans(path: Path, recipe: Recipe, pattern: str | None) -> ScansToReport:
+    from aberra.data.mri.files import find_volumes, read_volume
+    from aberra.report.scans import ScansToReport
+
     root = path if path.is_dir() else path.parent
     paths = find_volumes(root, pattern or recipe.pattern) if path.is_dir() else [path]
     names = [p.name if p == root else p.relative_to(root).as_posix() for p in paths]

@@ -7,18 +7,16 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from aberra.data.mri.files import find_volumes
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import ArgumentError, DataError
 from aberra.explain.subject import Subject
 from aberra.files import refuse_to_overwrite
-from aberra.scoring import Reasons, pictures, scans
+from aberra.scoring import Reasons
 from aberra.scoring.folder import Line, ResultFolder
 from aberra.scoring.rows import TEXT, RowAnswers, matched_columns
 from aberra.scoring.table import score_table
 from aberra.workflow.choices import check_choices
-from aberra.workflow.image_source import image_source
 from aberra.workflow.opened import Opened, opened
 from aberra.workflow.scored import Scored, ScoredImages, ScoredScans, ScoredTable
 
@@ -142,10 +140,13 @@ def _row_names(known: Opened, file: TableFile, asked: str | None) -> tuple[str |
     return None, [f"{file.path} has no column {named!r}, so rows are named by their position."]
 
 
-# Images and scans
+# Images and scans; what these need is loaded only for them
 
 
 def _score_images(known: Opened, data: Path, output: Path) -> ScoredImages:
+    from aberra.scoring import pictures
+    from aberra.workflow.image_source import image_source
+
     started, subject = time.perf_counter(), Subject(known.model, known.recipe)
     if subject.map_threshold is None:
         raise DataError(
@@ -173,6 +174,9 @@ def _score_images(known: Opened, data: Path, output: Path) -> ScoredImages:
 
 
 def _score_scans(known: Opened, data: Path, output: Path, pattern: str | None) -> ScoredScans:
+    from aberra.data.mri.files import find_volumes
+    from aberra.scoring import scans
+
     started, recipe = time.perf_counter(), known.recipe
     if recipe is None or recipe.map_threshold is None:
         raise DataError(f"{known.name} does not say how high a map is odd. Fit it with aberra fit.")

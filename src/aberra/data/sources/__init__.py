@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from aberra.data.mri.dicom import is_dicom
-from aberra.data.mri.nifti import ENDINGS as NIFTI
 from aberra.data.sources.arrays import ARRAYS, array_dimensions
 from aberra.data.sources.images import PICTURES, is_picture
 from aberra.data.sources.table_file import TABLES
@@ -61,6 +59,13 @@ def _kind_of_file(path: Path) -> Kind:
         return "table"
     if name.endswith(ARRAYS):
         return "table" if array_dimensions(path) <= 2 else "images"
+    return _kind_of_other_file(path, name)
+
+
+def _kind_of_other_file(path: Path, name: str) -> Kind:
+    from aberra.data.mri.dicom import is_dicom
+    from aberra.data.mri.nifti import ENDINGS as NIFTI
+
     if name.endswith(NIFTI):
         return "volumes"
     if name.endswith(PICTURES):
@@ -71,6 +76,9 @@ def _kind_of_file(path: Path) -> Kind:
 
 
 def _kind_of_folder(folder: Path) -> Kind:
+    from aberra.data.mri.dicom import is_dicom
+    from aberra.data.mri.nifti import ENDINGS as NIFTI
+
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
     if any(path.name.endswith(NIFTI) for path in files):
         return "volumes"

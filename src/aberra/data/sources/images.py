@@ -117,7 +117,7 @@ def _read(path: Path, shape: ImageShape) -> NDArray[Any]:
         except OSError as error:
             raise DataError(f"{path} is damaged: {error}. Replace it or leave it out.") from error
         if (pixels.height, pixels.width) != (shape.height, shape.width):
-            pil = need("PIL.Image", "mri", "Reading pictures")
+            pil = need("PIL.Image", "images", "Reading pictures")
             pixels = pixels.resize((shape.width, shape.height), pil.Resampling.BOX)
         array = np.asarray(pixels)
     return array[None] if array.ndim == 2 else np.moveaxis(array, -1, 0)
@@ -128,7 +128,7 @@ def _is_deep(mode: str) -> bool:
 
 
 def _open(path: Path) -> Any:
-    pil = need("PIL.Image", "mri", "Reading pictures")
+    pil = need("PIL.Image", "images", "Reading pictures")
     try:
         return pil.open(path)
     except (OSError, SyntaxError, pil.DecompressionBombError) as error:
