@@ -24,7 +24,7 @@ from aberra import (
 from aberra.declare import parameters_of
 
 POSITIONAL = {
-    MultiView: ["n_landmarks", "n_neighbours", "ridge"],
+    MultiView: ["n_trees", "n_landmarks", "ridge"],
     OCSVM: ["nu", "gamma"],
     HybridOCSVM: ["hidden", "nu", "gamma"],
     AutoEncoder: ["hidden"],

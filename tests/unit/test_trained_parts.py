@@ -173,15 +173,6 @@ def test_reader_of_tables_is_made_again_from_its_fields():
     np.testing.assert_array_equal(again.transform(table), reader.transform(table))
 
 
-def test_scores_on_their_way_to_the_ensemble_are_not_kept():
-    view = MultiView(random_state=0)
-    view.image_shape_ = None
-    rows, weights = np.arange(60)[None], np.ones((1, 60))
-    trained = view._train(view._prepare(TABLE), rows, weights, [0])
-    assert "training_scores" not in kept(trained)
-    assert trained.training_scores.shape == (1, 60)
-
-
 def test_foreign_members_keep_their_detectors():
     trainer = ForeignTrainer(IsolationForest(n_estimators=2))
     members = trainer._train(TABLE, np.arange(60)[None], np.ones((1, 60)), [0])

@@ -252,7 +252,8 @@ class MultiView(Detector):
 def with_bulk(member: View, seen: Seen, trust: Array) -> View:
     """Learn where the bulk of each view lies."""
     views = member.oddness(seen)
-    low, middle, high = np.array([quantiles(v, trust, (0.1, 0.5, 0.75)) for v in views]).T
+    places = np.array([quantiles(v, trust, (0.1, 0.5, 0.75)) for v in views])
+    low, middle, high = np.ascontiguousarray(places.T)
     spread = views.std(axis=1)
     spread = np.where(spread > 0, spread, 1.0)
     low = np.where(middle - low > 1e-9 * spread, low, middle - spread)

@@ -43,10 +43,13 @@ def robust_ellipse(rows: Array, trust: Array, ridge: float) -> Ellipse:
     "A fast algorithm for the minimum covariance determinant estimator", 1999). It starts from all
     rows and from the rows nearest to the median, and the smaller determinant wins.
     """
-    if len(rows) <= rows.shape[1]:
+    n, d = rows.shape
+    if n <= d:
+        return _fitted_wide(rows, trust, ridge)
+    if n <= 2 * d:  # too few to leave any out
         return _fitted(rows, trust, ridge)
     near_median = np.abs(rows - np.median(rows, axis=0)).sum(axis=1)
-    if rows.shape[1] > FEW_COLUMNS:
+    if d > FEW_COLUMNS:
         return _stepped(rows, trust, ridge, near_median, 2)
     starts = (_fitted(rows, trust, ridge).oddness(rows), near_median)
     found = [_stepped(rows, trust, ridge, start, STEPS) for start in starts]
@@ -65,13 +68,20 @@ def _stepped(rows: Array, trust: Array, ridge: float, oddness: Array, steps: int
 
 
 def _fitted(rows: Array, trust: Array, ridge: float) -> Ellipse:
+    centre, A = _centred(rows, trust)
+    return Ellipse(centre, ridge_precision(A.T @ A, ridge))
+
+
+def _fitted_wide(rows: Array, trust: Array, ridge: float) -> Ellipse:
+    centre, A = _centred(rows, trust)
+    return Ellipse(centre, wide_ridge_precision(A, ridge))
+
+
+def _centred(rows: Array, trust: Array) -> tuple[Array, Array]:
+    """Return the centre, and A such that A'A is the covariance."""
     share = trust / trust.sum()
     centre = share @ rows
-    A = (rows - centre) * np.sqrt(share)[:, None]
-    wide = len(rows) <= rows.shape[1]
-    return Ellipse(
-        centre, wide_ridge_precision(A, ridge) if wide else ridge_precision(A.T @ A, ridge)
-    )
+    return centre, (rows - centre) * np.sqrt(share)[:, None]
 
 
 def _log_volume(ellipse: Ellipse) -> float:

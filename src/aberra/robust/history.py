@@ -143,8 +143,11 @@ class History(Sequence[Round]):
         return len(self.rounds) < max_rounds and not self.settled()
 
     def crossings(self, outlier_ratio: float | None = None) -> list[int]:
-        """Return h_2, h_3, ...: rows that entered the top share since the round before."""
-        if outlier_ratio is None:
+        """Return h_2, h_3, ...: rows that entered the top share since the round before.
+
+        Under the rule "apart" they are the rows that lost trust, and no share is watched.
+        """
+        if outlier_ratio is None or self.trust == "apart":
             return [line.crossings for line in self.rounds if line.crossings is not None]
         pairs = zip(self.rounds[1:], self.rounds[:-1], strict=True)
         return [crossings(now.scores, before.scores, outlier_ratio) for now, before in pairs]
