@@ -21,7 +21,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 
 import aberra
-from aberra.errors import ModelFileError
+from aberra.errors import DataError, ModelFileError
 from aberra.files import write_atomically
 from aberra.model_file import container
 from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
@@ -167,8 +167,9 @@ def _explained(task: str, path: str | os.PathLike[str]) -> Iterator[None]:
         why = error.strerror or str(error)
         hint = "" if task == "load" else f" {WHEN_UNWRITABLE}"
         raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}.{hint}") from error
-    except ModelFileError as error:
-        raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {error}.") from error
+    except (ModelFileError, DataError) as error:
+        why = str(error).rstrip(".")
+        raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}.") from error
     except Exception as error:  # parts that do not fit each other can fail anywhere
         why = f"{type(error).__name__}: {error}"
         raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}") from error
