@@ -12,11 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from aberra.errors import DataError
+from aberra.errors import AberraError, DataError
 from aberra.locks import NO_LINK, still_there, take
 
 TEMPORARY = ".aberra-tmp-"  # how the names of files begin that are not finished yet
 BINARY = getattr(os, "O_BINARY", 0)
+LONGEST_REASON = 300  # letters of what a library says
 PROBE = 1 << 20  # bytes at either end that enter a fingerprint
 
 
@@ -77,6 +78,31 @@ def _is_ours(handle: int, path: Path) -> bool:
     if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
         return False
     return take(handle) and still_there(handle, path)
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
+    """Turn whatever a library says about a file into an error of ours that names the file.
+
+    Libraries that parse foreign bytes raise nearly anything for damaged ones. So everything counts
+    as the file's fault here, except what we say ourselves; the block holds calls to the library,
+    and little else.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    advice : str
+        What to do about it, as a sentence.
+    """
+    try:
+        yield
+    except AberraError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        why = lines[0].rstrip(".")[:LONGEST_REASON]
+        raise DataError(f"{os.fspath(path)} cannot be read: {why}. {advice}") from error
 
 
 def fingerprint(path: Path) -> str:
