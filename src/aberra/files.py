@@ -4,40 +4,105 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO
 
-from aberra.errors import DataError
+from aberra.errors import AberraError, DataError
+from aberra.locks import NO_LINK, still_there, take
 
+TEMPORARY = ".aberra-tmp-"  # how the names of files begin that are not finished yet
+BINARY = getattr(os, "O_BINARY", 0)
+LONGEST_REASON = 300  # letters of what a library says
 PROBE = 1 << 20  # bytes at either end that enter a fingerprint
 
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Put `data` at `path`, all or nothing, whatever happens meanwhile."""
-    with replacing(path) as temporary, open(temporary, "xb") as file:
+    with replacing(path) as temporary, open(temporary, "wb") as file:
         file.write(data)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a name to write a new file under; it becomes `path` when the block ends well.
+    """Yield an empty file to fill; it becomes `path` when the block ends well.
 
-    The file lies in the same folder and reaches the disk before its name is changed. A process
-    that is killed may leave the temporary file behind, never half a file.
+    It lies in the same folder and reaches the disk before its name is changed. A process that is
+    killed may leave it behind, never half a file under the name of the whole one, and the next
+    writer of the same path takes it over.
     """
     target = Path(os.path.realpath(path))  # a link stays a link
-    temporary = target.with_name(f".{secrets.token_hex(8)}.aberra-tmp")
+    refuse_special(target)
+    temporary, held = _workplace(target)
     try:
         yield temporary
         with open(temporary, "rb") as file:
             os.fsync(file.fileno())
+        if sys.platform == "win32":  # an open file keeps its name there
+            held.close()
         put_in_place(temporary, target)
     except BaseException:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
+    finally:
+        held.close()
+
+
+def _workplace(target: Path) -> tuple[Path, BinaryIO]:
+    """Return a file of our own beside the target, open and locked.
+
+    Its name follows from the target's, so that nothing piles up after a kill. Where somebody else
+    is at work under that name, or something strange lies there, any other name will do.
+    """
+    digest = sha256(os.fsencode(target.name)).hexdigest()[:16]
+    ending = "".join(target.suffixes[-2:])[-16:]  # libraries look at it to choose a format
+    usual = target.with_name(f"{TEMPORARY}{digest}{ending}")
+    with suppress(OSError):
+        held = os.fdopen(os.open(usual, os.O_RDWR | os.O_CREAT | NO_LINK | BINARY, 0o666), "r+b")
+        if _is_ours(held.fileno(), usual):
+            held.truncate(0)
+            return usual, held
+        held.close()
+    other = target.with_name(f"{TEMPORARY}{secrets.token_hex(8)}{ending}")
+    return other, open(other, "x+b")
+
+
+def _is_ours(handle: int, path: Path) -> bool:
+    """Say whether the file is plain, has this one name, and nobody else writes it."""
+    state = os.fstat(handle)
+    if not stat.S_ISREG(state.st_mode) or state.st_nlink != 1:
+        return False
+    return take(handle) and still_there(handle, path)
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str], advice: str) -> Iterator[None]:
+    """Turn whatever a library says about a file into an error of ours that names the file.
+
+    Libraries that parse foreign bytes raise nearly anything for damaged ones. So everything counts
+    as the file's fault here, except what we say ourselves; the block holds calls to the library,
+    and little else.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    advice : str
+        What to do about it, as a sentence.
+    """
+    try:
+        yield
+    except AberraError:
+        raise
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        why = lines[0].rstrip(".")[:LONGEST_REASON]
+        raise DataError(f"{os.fspath(path)} cannot be read: {why}. {advice}") from error
 
 
 def fingerprint(path: Path) -> str:
@@ -62,6 +127,21 @@ def starts_with(path: Path, first: bytes) -> bool:
     """Say whether a file begins with these bytes."""
     with path.open("rb") as opened:
         return opened.read(len(first)) == first
+
+
+def refuse_special(path: Path) -> None:
+    """Raise an error if there is something that is neither a file nor a folder: a device, a pipe.
+
+    Reading one may never end, and writing would put a file in its place.
+    """
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return  # there is nothing, or nothing that can be looked at: whoever opens it will say so
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise DataError(
+            f"{path} is a device, a pipe or a socket. Give the name of a regular file or a folder."
+        )
 
 
 def refuse_to_overwrite(output: Path, *inputs: Path) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
+from aberra.errors import DataError
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.001, 0.1  # seconds between two looks at a lock that is held
 
 
@@ -61,7 +63,7 @@ def lock(
         handle = os.open(path, os.O_RDWR | os.O_CREAT | (0 if keep else NO_LINK), 0o644)
         try:
             mine = _taken(handle, wait, meanwhile)
-            if mine and not _still_there(handle, path):
+            if mine and not still_there(handle, path):
                 continue  # whoever held the lock has taken the file away: begin again
             try:
                 yield mine
@@ -93,12 +95,42 @@ def only_one(
     -------
     held : context manager
     """
-    return lock(target.with_name(f".lock-{target.name}"), keep=False, meanwhile=meanwhile)
+    return lock(_beside(target), keep=False, meanwhile=meanwhile)
+
+
+@contextmanager
+def alone(target: Path) -> Iterator[None]:
+    """Make or change `target` alone; who comes second is refused at once.
+
+    Use this where a second run would not add to the first but replace it, so that waiting for it
+    helps nobody. The lock is the one of `only_one`.
+
+    Parameters
+    ----------
+    target : Path
+        What is made or changed; it need not exist, but its folder must.
+
+    Raises
+    ------
+    DataError
+        If another process, or another thread of this one, is at work on it.
+    """
+    with lock(_beside(target), wait=False, keep=False) as mine:
+        if not mine:
+            raise DataError(
+                f"Another run is writing {target} at this moment. Wait until it has ended, or "
+                "choose another name for the result."
+            )
+        yield
+
+
+def _beside(target: Path) -> Path:
+    return target.with_name(f".lock-{target.name}")
 
 
 def _taken(handle: int, wait: bool, meanwhile: Callable[[], None]) -> bool:
     pause = FIRST_PAUSE
-    while not _take(handle):
+    while not take(handle):
         if not wait:
             return False
         meanwhile()
@@ -107,7 +139,8 @@ def _taken(handle: int, wait: bool, meanwhile: Callable[[], None]) -> bool:
     return True
 
 
-def _still_there(handle: int, path: Path) -> bool:
+def still_there(handle: int, path: Path) -> bool:
+    """Say whether an open file still has this name."""
     try:
         return os.path.samestat(os.fstat(handle), os.stat(path))
     except FileNotFoundError:
@@ -120,7 +153,8 @@ if sys.platform == "win32":
     NO_LINK = 0
     FAR = (1 << 31) - 2  # Windows holds a byte, not a file: one behind all data
 
-    def _take(handle: int) -> bool:
+    def take(handle: int) -> bool:
+        """Lock an open file, or say that somebody else has."""
         os.lseek(handle, FAR, os.SEEK_SET)
         try:
             msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
@@ -133,7 +167,8 @@ else:
 
     NO_LINK = os.O_NOFOLLOW
 
-    def _take(handle: int) -> bool:
+    def take(handle: int) -> bool:
+        """Lock an open file, or say that somebody else has."""
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -375,7 +375,9 @@ def test_kill_while_saving(n_kills, files, tmp_path):
     assert len(out) == n_kills
     assert set(out) == {hashlib.sha256(scores).hexdigest() for _, scores in files[:2]}
     left = [entry.name for entry in target.parent.iterdir() if entry != target]
-    assert all(name.endswith(".aberra-tmp") for name in left)
+    assert all(name.startswith(".aberra-tmp-") for name in left)
+    save(load(target), target)
+    assert list(target.parent.iterdir()) == [target]  # the next writer takes over what was left
 
 
 def test_container_gives_back_what_it_was_given():

@@ -490,7 +490,7 @@ def test_command_writes_the_page(model_file, table, tmp_path):
     again = run("report", model_file, csv, "-o", page)
     assert f"Report: {page}" in again.stdout.replace("\n", "")
     assert page.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir() if p.suffix == ".aberra-tmp"] == []
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".aberra-tmp")] == []
 
 
 def test_command_without_data(model_file, tmp_path):

@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import aberra
 from aberra.contract.rows import RowScorer
-from aberra.errors import MissingExtraError, ModelFileError
+from aberra.errors import DataError, MissingExtraError, ModelFileError
 from aberra.files import write_atomically
 from aberra.model_file import container
 from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
@@ -169,8 +169,9 @@ def _explained(task: str, path: str | os.PathLike[str]) -> Iterator[None]:
         why = error.strerror or str(error)
         hint = "" if task == "load" else f" {WHEN_UNWRITABLE}"
         raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}.{hint}") from error
-    except ModelFileError as error:
-        raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {error}.") from error
+    except (ModelFileError, DataError) as error:
+        why = str(error).rstrip(".")
+        raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}.") from error
     except MissingExtraError:  # the file is sound, and the message says what to install
         raise
     except Exception as error:  # parts that do not fit each other can fail anywhere

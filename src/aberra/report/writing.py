@@ -6,11 +6,12 @@ import os
 from pathlib import Path
 
 from aberra.errors import DataError
-from aberra.files import write_atomically
+from aberra.files import refuse_special, write_atomically
 
 
 def check_place(path: Path) -> None:
     """Raise an error, before long work, if a page could not be written there."""
+    refuse_special(path)
     if path.is_dir():
         raise DataError(f"{path} is a folder. Give the name of a file, such as report.html.")
     folder = path.parent

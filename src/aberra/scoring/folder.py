@@ -6,12 +6,14 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from aberra.errors import DataError
 from aberra.files import write_atomically
+from aberra.locks import alone
 
 SCORES = "scores.csv"
 RUN = ".aberra-run.json"
@@ -40,13 +42,19 @@ class ResultFolder:
     lines: dict[str, Line] = field(default_factory=dict)
     marks: dict[str, str] = field(default_factory=dict)
 
-    def begin(self) -> None:
-        """Take over the lines of an earlier, interrupted run."""
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder, and keep other runs out of it for the length of the block."""
         if self.folder.exists() and not self.folder.is_dir():
             raise DataError(
                 f"{self.folder} is a file, but maps need a folder. Choose another name."
             )
         self.folder.mkdir(parents=True, exist_ok=True)
+        with alone(self.folder / SCORES):
+            yield
+
+    def begin(self) -> None:
+        """Take over the lines of an earlier, interrupted run."""
         held = self._held_run()
         if held.get("fingerprint") == self.fingerprint:
             self.lines = {line[self.columns[0]]: line for line in self._held_lines()}

@@ -14,9 +14,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from aberra.errors import DataError
-from aberra.files import replacing, write_atomically
+from aberra.files import refuse_special, replacing, write_atomically
 
 MANIFEST = "manifest.json"
+RUN = b"aberra-run"  # under which a piece keeps the fingerprint of its run
 OUTPUTS = (".parquet", ".csv")
 
 
@@ -24,16 +25,22 @@ OUTPUTS = (".parquet", ".csv")
 class Parts:
     """The folder `OUTPUT.parts`, with one Parquet file for each finished piece.
 
+    Whoever works in it holds `locks.alone(output)`. Every piece says which run it belongs to, so
+    that even without the lock no piece of another run gets into the result.
+
     Parameters
     ----------
     output : Path
         The result, ending in `.parquet` or `.csv`.
     fingerprint : str
         Digest of everything that the result depends on. Pieces of another run are thrown away.
+    rows : int
+        Rows a piece; only the last may have fewer.
     """
 
     output: Path
     fingerprint: str
+    rows: int
 
     @property
     def folder(self) -> Path:
@@ -41,43 +48,64 @@ class Parts:
         return self.output.with_name(f"{self.output.name}.parts")
 
     def begin(self) -> int:
-        """Return how many pieces are finished already, from the first on without a gap."""
+        """Return how many full pieces are finished already, from the first on without a gap."""
         if self._fingerprint() != self.fingerprint:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(
             self.folder / MANIFEST, json.dumps({"fingerprint": self.fingerprint}).encode()
         )
-        return sum(1 for _ in self._finished())
+        index = 0
+        while self._is_full(index):
+            index += 1
+        return index
 
     def add(self, index: int, piece: pa.Table) -> None:
         """Keep a finished piece."""
         buffer = io.BytesIO()
-        pq.write_table(piece, buffer)
+        pq.write_table(piece.replace_schema_metadata({RUN: self.fingerprint}), buffer)
         write_atomically(self._path(index), buffer.getvalue())
 
-    def pieces(self) -> Iterator[pa.Table]:
-        """Yield the finished pieces in their order."""
-        for path in self._finished():
-            yield pq.read_table(path)
+    def pieces(self, n_rows: int) -> Iterator[pa.Table]:
+        """Yield the finished pieces in their order; refuse if they are not these many rows of ours.
 
-    def join(self, schema: pa.Schema) -> None:
+        Parameters
+        ----------
+        n_rows : int
+            How many rows the result has.
+        """
+        for index, start in enumerate(range(0, n_rows, self.rows)):
+            expected = min(self.rows, n_rows - start)
+            if self._n_rows(index) != expected:
+                raise DataError(
+                    f"{self._path(index)} does not hold the {expected:,} rows that this run put "
+                    f"there. Delete the folder {self.folder} and give the same command again."
+                )
+            yield pq.read_table(self._path(index)).replace_schema_metadata()
+
+    def join(self, schema: pa.Schema, n_rows: int) -> None:
         """Write the output, all or nothing, with memory for one piece; remove the pieces."""
         with replacing(self.output) as temporary:
             writer = pq.ParquetWriter if _is_parquet(self.output) else pacsv.CSVWriter
             with writer(str(temporary), schema) as file:
-                for piece in self.pieces():
+                for piece in self.pieces(n_rows):
                     file.write_table(piece)
         shutil.rmtree(self.folder)
 
     def _path(self, index: int) -> Path:
         return self.folder / f"{index:08d}.parquet"
 
-    def _finished(self) -> Iterator[Path]:
-        index = 0
-        while self._path(index).exists():
-            yield self._path(index)
-            index += 1
+    def _is_full(self, index: int) -> bool:
+        return self._n_rows(index) == self.rows
+
+    def _n_rows(self, index: int) -> int | None:
+        """Return how many rows a piece has; None if it is not there, not whole, or not ours."""
+        try:
+            about = pq.read_metadata(self._path(index))
+        except (OSError, pa.ArrowException):
+            return None
+        ours = (about.metadata or {}).get(RUN) == self.fingerprint.encode()
+        return int(about.num_rows) if ours else None
 
     def _fingerprint(self) -> str | None:
         try:
@@ -93,6 +121,7 @@ def check_output(output: Path) -> None:
         raise DataError(
             f"The scores of a table go to a file that ends in .parquet or .csv, not to {output}."
         )
+    refuse_special(output)
     if not output.parent.is_dir():
         raise DataError(f"There is no folder {output.parent}. Create it first.")
     if output.is_dir():

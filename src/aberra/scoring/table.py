@@ -10,6 +10,7 @@ from typing import Any
 
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
+from aberra.locks import alone
 from aberra.progress import advance
 from aberra.scoring.parts import Parts, check_output
 from aberra.scoring.rows import RowAnswers
@@ -63,8 +64,13 @@ def score_table(
     check_output(output)
     settings = (model_digest, table.fingerprint(), scorer.wanted, scorer.reasons, rows)
     mark = sha256(repr((*settings, str(scorer.schema))).encode()).hexdigest()
-    parts = Parts(output, mark)
-    done = parts.begin()
+    with alone(output):
+        return _scored(scorer, table, Parts(output, mark, rows))
+
+
+def _scored(scorer: RowAnswers, table: TableFile, parts: Parts) -> TableSummary:
+    done, rows = parts.begin(), parts.rows
+    n_rows = done * rows
     for index, chunk in enumerate(
         table.chunks(scorer.wanted, scorer.kinds, rows, start=done * rows), start=done
     ):
@@ -73,25 +79,26 @@ def score_table(
         except DataError as error:
             last = chunk.start + len(chunk.frame) - 1
             raise DataError(f"Rows {chunk.start} to {last} of {table.path}: {error}") from error
-        advance("rows", min(chunk.done, 0.999), f"{chunk.start + len(chunk.frame):,} rows")
-    summary = _summary(parts, done * rows)
-    if not summary.n_rows:
+        n_rows = chunk.start + len(chunk.frame)
+        advance("rows", min(chunk.done, 0.999), f"{n_rows:,} rows")
+    if not n_rows:
         raise DataError(f"{table.path} has no rows.")
-    parts.join(scorer.schema)
+    summary = _summary(parts, n_rows, done * rows)
+    parts.join(scorer.schema, n_rows)
     advance("rows", 1.0)
     return summary
 
 
-def _summary(parts: Parts, n_resumed: int) -> TableSummary:
-    n_rows = n_flagged = 0
+def _summary(parts: Parts, n_rows: int, n_resumed: int) -> TableSummary:
+    seen = n_flagged = 0
     oddest: list[tuple[float, int, dict[str, Any]]] = []
-    for piece in parts.pieces():
+    for piece in parts.pieces(n_rows):
         scores = piece.column("score").to_numpy()
         for k in scores.argsort()[-N_SHOWN:]:
             line = piece.slice(int(k), 1).to_pylist()[0]
-            entry = (float(scores[k]), -(n_rows + int(k)), line)
+            entry = (float(scores[k]), -(seen + int(k)), line)
             (heapq.heappush if len(oddest) < N_SHOWN else heapq.heappushpop)(oddest, entry)
         n_flagged += int(piece.column("flag").to_numpy(zero_copy_only=False).sum())
-        n_rows += len(piece)
+        seen += len(piece)
     lines = [line for *_, line in sorted(oddest, reverse=True, key=lambda e: e[:2])]
-    return TableSummary(n_rows, n_flagged, min(n_resumed, n_rows), lines)
+    return TableSummary(n_rows, n_flagged, n_resumed, lines)

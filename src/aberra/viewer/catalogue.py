@@ -12,6 +12,7 @@ from typing import Literal
 from aberra.data.mri.files import MAP, SEGMENTATION, find_volumes, stem
 from aberra.data.mri.nifti import ENDINGS
 from aberra.errors import DataError
+from aberra.files import refuse_special
 from aberra.scoring.folder import SCORES
 from aberra.viewer.held import Held
 
@@ -105,6 +106,7 @@ def catalogue(target: Path, scans: Path | None = None, pattern: str = "*") -> Ca
         return _of_folder(target.resolve(), None if scans is None else scans.resolve(), pattern)
     if not target.exists():
         raise DataError(f"There is no {target}. Give a folder, a table, a model or a report.")
+    refuse_special(target)
     return _of_file(target)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from aberra import model_file
 from aberra.errors import DataError
-from aberra.files import refuse_to_overwrite, starts_with
+from aberra.files import refuse_special, refuse_to_overwrite, starts_with
+from aberra.locks import alone
 from aberra.model_file.container import MAGIC
 from aberra.progress import keeping_trainings
 from aberra.recipe import Recipe
@@ -60,8 +61,16 @@ class Fitted:
 def carried_out(learn: Callable[[], tuple[Any, Recipe]], data: Path, output: Path | None) -> Fitted:
     """Learn from a file, save what was learnt if there is an output, and say how long it took."""
     started = time.perf_counter()
-    if output is not None:
+    if output is None:
+        model, recipe = _learnt(learn, None)
+    else:
         check_model_place(output, data)
+        with alone(output):
+            model, recipe = _learnt(learn, output)
+    return Fitted(model, recipe, time.perf_counter() - started, output)
+
+
+def _learnt(learn: Callable[[], tuple[Any, Recipe]], output: Path | None) -> tuple[Any, Recipe]:
     with keeping_trainings():  # until the model is saved
         model, recipe = learn()
         if output is not None:
@@ -69,11 +78,12 @@ def carried_out(learn: Callable[[], tuple[Any, Recipe]], data: Path, output: Pat
     if output is not None:
         with suppress(OSError):  # not there, or holds another training
             checkpoint_folder(output).rmdir()
-    return Fitted(model, recipe, time.perf_counter() - started, output)
+    return model, recipe
 
 
 def check_model_place(output: Path, data: Path) -> None:
     """Raise an error, before any work, if a model could not be written there."""
+    refuse_special(output)
     refuse_to_overwrite(output, data)
     if output.is_file() and output.stat().st_size and not starts_with(output, MAGIC):
         raise DataError(f"{output} already exists and is not a model. Choose another name.")

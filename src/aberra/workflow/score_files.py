@@ -210,9 +210,10 @@ def _all_scored(
     DataError
         If nothing at all could be scored.
     """
-    results.begin()
-    now = sum(1 for _ in work())
-    results.write(names)
+    with results.held():
+        results.begin()
+        now = sum(1 for _ in work())
+        results.write(names)
     every = [results.lines[name] for name in names]
     errors = {line[results.columns[0]]: line["error"] for line in every if line["error"]}
     if len(errors) == len(every):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from aberra.data.mri.volume import Volume, check_kind
 from aberra.errors import DataError
 from aberra.extras import need
+from aberra.files import replacing
 
 ENDINGS = (".nii", ".nii.gz")
 
@@ -126,12 +126,8 @@ def write_nifti(path: str | Path, array: NDArray[Any], like: Volume, description
     image.header.set_xyzt_units("mm")
     image.header["descrip"] = description.encode("ascii", "replace")[:79]
     target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{os.getpid()}-{target.name}")
-    try:
-        nib.save(image, partial)
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(target) as temporary:
+        nib.save(image, temporary)
     return target
 
 

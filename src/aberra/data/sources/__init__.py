@@ -9,6 +9,7 @@ from aberra.data.sources.arrays import ARRAYS, array_dimensions
 from aberra.data.sources.images import PICTURES, is_picture
 from aberra.data.sources.table_file import TABLES
 from aberra.errors import DataError
+from aberra.files import refuse_special
 
 Kind = Literal["table", "images", "volumes"]
 
@@ -50,6 +51,7 @@ def kind_of_path(path: str | Path) -> Kind:
     source = Path(path)
     if not source.exists():
         raise DataError(f"There is no file or folder {source}. Check the path.")
+    refuse_special(source)
     return _kind_of_folder(source) if source.is_dir() else _kind_of_file(source)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import csv
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,19 +18,18 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
+from aberra.data.sources.csv_check import check_csv, header_of
 from aberra.errors import DataError
-from aberra.files import fingerprint
+from aberra.files import fingerprint, reading
 
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet", ".pq")
 PARQUET = (".parquet", ".pq")
 
-DELIMITERS = ",;\t|"
 MORE_GAPS = ["?", "-", "--", "n.a.", "N.A.", "None", "none", "<NA>"]  # beside Arrow's own
 NUMBER = r"^-?\d*,?\d+$"  # perhaps with a decimal comma
 CLEARLY = r",(\d{1,2}|\d{4,})$"  # 1,234 may as well be a thousand and more
 LABELS = ("y", "label", "labels", "target")  # what arrays of labels tend to be called
 BLOCK = 1 << 22  # bytes of CSV that are parsed at a time
-HEAD = 1 << 16  # bytes in which the delimiter and the header are looked for
 
 GAPS = [*pacsv.ConvertOptions().null_values, *MORE_GAPS]
 ARROW = {"number": pa.float64(), "text": pa.string()}
@@ -78,7 +77,7 @@ class TableFile:
         """Names of the columns; an array's are x0, x1, ..."""
         with self._explained():
             names = self._names()
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = sorted(name for name, times in Counter(names).items() if times > 1)
         if twice:
             raise DataError(f"{self.path} has several columns {twice[:5]}. Rename them.")
         return names
@@ -99,8 +98,11 @@ class TableFile:
                 return _frame(pq.read_table(self.path))
             _, parse = self._dialect
             convert = self._convert({name: ARROW[kind] for name, kind in (kinds or {}).items()})
-            reading = pacsv.ReadOptions(block_size=BLOCK)
-            return _frame(pacsv.read_csv(str(self.path), reading, parse, convert), is_csv=True)
+            blocks = pacsv.ReadOptions(block_size=BLOCK)
+            table = pacsv.read_csv(str(self.path), blocks, parse, convert)
+            if table.column_names != names:
+                raise DataError(f"The header of {self.path} cannot be told from its rows.")
+            return _frame(table, is_csv=True)
 
     def chunks(
         self, columns: Sequence[str], kinds: Mapping[str, str], size: int, start: int = 0
@@ -239,8 +241,8 @@ class TableFile:
         stream: Any = pa.PythonFile(raw, mode="r")
         if self.path.name.lower().endswith(".gz"):
             stream = pa.CompressedInputStream(stream, "gzip")
-        reading = pacsv.ReadOptions(block_size=BLOCK, use_threads=False)
-        return pacsv.open_csv(stream, reading, parse, convert)
+        blocks = pacsv.ReadOptions(block_size=BLOCK, use_threads=False)
+        return pacsv.open_csv(stream, blocks, parse, convert)
 
     def _first_block(self, convert: pacsv.ConvertOptions) -> pa.RecordBatch:
         """Return the first rows of a CSV file; their types are guessed."""
@@ -262,30 +264,18 @@ class TableFile:
 
     @cached_property
     def _dialect(self) -> tuple[list[str], pacsv.ParseOptions]:
-        """Return the header of a CSV file, and how to parse it."""
-        with pa.input_stream(str(self.path), compression="detect") as stream:
-            head = stream.read(HEAD).decode("utf-8-sig", "replace")
-        if not head.strip():
-            raise DataError(f"{self.path} is empty.")
-        first = next(line for line in head.splitlines() if line.strip())
-        # The delimiter is the one that cuts the header into most pieces, quotes respected.
-        rows = {mark: next(csv.reader([first], delimiter=mark)) for mark in DELIMITERS}
-        mark = max(DELIMITERS, key=lambda m: len(rows[m]))
-        return rows[mark], pacsv.ParseOptions(delimiter=mark, newlines_in_values=True)
+        """Return the header of a CSV file, and how to parse it, once its quotes are in order."""
+        with self._explained():
+            names, mark = header_of(self.path)
+            check_csv(self.path, mark)
+        return names, pacsv.ParseOptions(delimiter=mark, newlines_in_values=True)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn what Arrow says into an error that names the file."""
-        try:
+        advice = "Correct the file, or save it again as CSV (UTF-8) or Parquet."
+        with reading(self.path, advice):
             yield
-        except DataError:
-            raise
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            reason = str(error).strip().rstrip(".")
-            raise DataError(
-                f"{self.path} cannot be read: {reason}. Correct the file, or save it again as CSV "
-                "(UTF-8) or Parquet."
-            ) from error
 
 
 def _types(kinds: Mapping[str, str], guessed: pa.Schema) -> dict[str, pa.DataType]:

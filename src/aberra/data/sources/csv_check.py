@@ -1,0 +1,200 @@
+"""What to know about a CSV file before its cells are read: its header, and that quotes close.
+
+A quote that is never closed turns the rest of a file into one cell, and parsers take that without
+a word. So the file is looked through once, in pieces, at the speed of reading it.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from aberra.errors import DataError
+
+DELIMITERS = ",;\t|"
+HEAD = 1 << 16  # bytes in which the header is looked for at first
+LONGEST_HEADER = 1 << 26  # bytes: a million columns with long names
+LINES_OF_HEADER = 20
+BOM = b"\xef\xbb\xbf"
+LINE_END = re.compile(rb"\r\n|\r|\n")
+CELL = re.compile(rb'(?:(?<=[,;\t|])|^)"(?:[^"]|"")*+"')  # one that is quoted and closed
+OPEN_CELL = re.compile(rb'(?:[,;\t|]|^)"')
+PIECE = 1 << 22
+QUOTE, LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
+LARGE, MOST_EXPANSION = 1 << 30, 200  # bytes; how many times a packed file may grow beyond them
+
+
+def header_of(path: Path) -> tuple[list[str], str]:
+    """Return the names in the first line of a CSV file, and its delimiter.
+
+    The delimiter is the one that occurs most often in the header, outside quoted names.
+    """
+    line = _first_line(path)
+    if not line.strip():
+        raise DataError(f"{path} is empty.")
+    bare = CELL.sub(b"", line)
+    mark = max(DELIMITERS, key=lambda m: bare.count(m.encode()))
+    return next(csv.reader([line.decode("utf-8", "replace")], delimiter=mark)), mark
+
+
+def _first_line(path: Path) -> bytes:
+    """Return the first line that is not empty, however long it is."""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        head, wanted = bytearray(), HEAD
+        while piece := stream.read(wanted - len(head)):
+            head += piece
+            line = _whole_line(bytes(head))
+            if line is not None:
+                return line
+            if wanted > LONGEST_HEADER:
+                raise DataError(
+                    f"The first line of {path} goes on for more than {LONGEST_HEADER >> 20} MB, so "
+                    "it is no header of a table. Check that this is a CSV file."
+                )
+            wanted = 2 * len(head)
+    return bytes(head).removeprefix(BOM).strip(b"\r\n")
+
+
+def _whole_line(head: bytes) -> bytes | None:
+    """Return the first line if its end is there; a quoted name may run over a few lines."""
+    text = head.removeprefix(BOM).lstrip(b"\r\n")
+    ends = [match.start() for match in islice(LINE_END.finditer(text), LINES_OF_HEADER)]
+    closed = (end for end in ends if not OPEN_CELL.search(CELL.sub(b"", text[:end])))
+    # Where no line closes the quote, the first one will do: the check of the file names it.
+    return text[: next(closed, ends[0])] if ends else None
+
+
+class Quotes(NamedTuple):
+    """The quotes of a piece: where they are, and what stands around them."""
+
+    at: NDArray[np.int64]
+    starts: NDArray[np.bool_]  # whether it stands at the beginning of a cell
+    stops: NDArray[np.bool_]  # whether it stands at the end of one
+    before: NDArray[np.uint8]
+    after: NDArray[np.uint8]
+
+
+@dataclass
+class QuoteScan:
+    """Follows the quotes of a CSV file, piece by piece.
+
+    A quote opens a cell only at its beginning, as RFC 4180 and Arrow have it; elsewhere it is a
+    letter like any other. A cell that holds a line end must be closed properly: by a quote that a
+    delimiter, a line end or the end of the file follows.
+
+    Parameters
+    ----------
+    path : Path
+        Named in messages.
+    delimiter : str
+    """
+
+    path: Path
+    delimiter: str
+    inside: bool = False
+    line: int = 1  # of the next byte
+    opened: int = 0  # line in which the open cell began
+    last: int = LINE_ENDS[0]  # the byte before the next one
+    doubled: bool = False  # whether the next byte is the second of two quotes in a cell
+
+    def feed(self, piece: bytes, following: int) -> None:
+        """Look at the next bytes; `following` is the byte after them, a line end if none is."""
+        data = np.frombuffer(piece, np.uint8)
+        at = np.flatnonzero(data == QUOTE)
+        if self.doubled and len(at):  # the second of two quotes, which stand for one in the cell
+            at, self.doubled = at[1:], False
+        if len(at):
+            before = np.where(at > 0, data[at - 1], self.last)
+            after = np.append(data, np.uint8(following))[at + 1]
+            ends = np.zeros(256, bool)  # by byte
+            ends[[*LINE_ENDS, ord(self.delimiter)]] = True
+            quotes = Quotes(at, ends[before], ends[after], before, after)
+            if not self._all_in_order(piece, quotes):
+                self._one_by_one(piece, quotes)
+        self.line += piece.count(b"\n")
+        self.last = piece[-1] if piece else self.last
+
+    def finish(self) -> None:
+        """Say so if a cell is still open at the end of the file."""
+        if self.inside:
+            raise DataError(
+                f"{self.path}, line {self.opened:,}: a quote opens a cell here that is never "
+                f"closed, so the rest of the file would be one cell. {ADVICE}"
+            )
+
+    def _all_in_order(self, piece: bytes, quotes: Quotes) -> bool:
+        """Take the usual case, in which every quote is where it belongs, without a loop."""
+        n = len(quotes.at)
+        opening = (np.arange(n) + self.inside) % 2 == 0
+        # After the first, a quote may also open a cell again that the one before it closed.
+        may_open = quotes.starts | ((quotes.before == QUOTE) & (np.arange(n) > 0))
+        may_close = quotes.stops | (quotes.after == QUOTE)
+        if not np.where(opening, may_open, may_close).all():
+            return False
+        begun = np.flatnonzero(opening & quotes.starts)
+        if len(begun):
+            self.opened = self.line + piece.count(b"\n", 0, int(quotes.at[begun[-1]]))
+        at_end = int(quotes.at[-1]) == len(piece) - 1
+        self.doubled = bool(not opening[-1] and at_end and quotes.after[-1] == QUOTE)
+        self.inside = bool(opening[-1]) or self.doubled
+        return True
+
+    def _one_by_one(self, piece: bytes, quotes: Quotes) -> None:
+        line, seen = self.line, 0
+        for k, place in enumerate(quotes.at.tolist()):
+            line, seen = line + piece.count(b"\n", seen, place), place
+            if self.doubled:
+                self.doubled = False
+            elif not self.inside:
+                if quotes.starts[k]:
+                    self.inside, self.opened = True, line
+            elif quotes.after[k] == QUOTE:
+                self.doubled = True
+            else:
+                if not quotes.stops[k] and line != self.opened:
+                    self._refuse(line)
+                self.inside = False
+
+    def _refuse(self, line: int) -> NoReturn:
+        raise DataError(
+            f"{self.path}: the quote that opens a cell in line {self.opened:,} meets another one "
+            f"only in line {line:,}, in the middle of a cell; one of the two has no partner. "
+            f"{ADVICE}"
+        )
+
+
+ADVICE = "Close the quote, or double it if it is part of the text."
+
+
+def check_csv(path: Path, delimiter: str) -> None:
+    """Raise an error that names the line if a quote has no partner, or a packed file is a trap.
+
+    Parameters
+    ----------
+    path : Path
+        A CSV file, perhaps packed with gzip.
+    delimiter : str
+    """
+    scan, most = QuoteScan(path, delimiter), MOST_EXPANSION * path.stat().st_size
+    size, held = 0, b""
+    with pa.input_stream(str(path), compression="detect") as stream:
+        while piece := stream.read(PIECE):
+            size += len(piece)
+            if size > max(LARGE, most):
+                raise DataError(
+                    f"{path} unpacks to more than {LARGE >> 30} GB and to more than "
+                    f"{MOST_EXPANSION} times its size. Unpack it first if it is meant to be so."
+                )
+            piece = held + piece
+            held = b'"' if piece.endswith(b'"') else b""  # what it means, the next byte will say
+            scan.feed(piece[: len(piece) - len(held)], QUOTE)
+        scan.feed(held, LINE_ENDS[0])
+    scan.finish()

@@ -1,0 +1,135 @@
+"""A CSV file gives all its rows, or an error that names the line."""
+
+import csv
+import gzip
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aberra.data.sources import csv_check
+from aberra.data.sources.csv_check import QuoteScan, check_csv, header_of
+from aberra.data.sources.table_file import TableFile
+from aberra.errors import DataError
+
+
+def file_with(tmp_path, text, name="rows.csv"):
+    path = tmp_path / name
+    path.write_bytes(text.encode())
+    return path
+
+
+def rows_with(cell, at=501, n=1000):
+    lines = [f"name{k},{k}" for k in range(1, n + 1)]
+    lines[at - 1] = f"{cell},{at}"
+    return "name,number\n" + "\n".join(lines) + "\n"
+
+
+def test_a_quote_that_never_closes_is_named_by_its_line(tmp_path):
+    table = TableFile(file_with(tmp_path, rows_with('"Ada')))
+    with pytest.raises(DataError, match=r"rows\.csv, line 502: .* never closed"):
+        table.read()
+    with pytest.raises(DataError, match="line 502"):
+        list(table.chunks(["number"], {"number": "number"}, 100))
+
+
+def test_two_quotes_without_partners_do_not_swallow_the_rows_between_them(tmp_path):
+    text = rows_with('"Ada').replace("name700,", '"name700,')
+    with pytest.raises(DataError, match=r"in line 502 meets another one only in line 701"):
+        TableFile(file_with(tmp_path, text)).read()
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ['"Ada, B."', '"Ada ""the first"""', '""', '5" disk', '"two\nlines"', 'a"b"c', '"a"b', '""""'],
+)
+def test_sound_and_harmless_quotes_pass(cell, tmp_path):
+    table = TableFile(file_with(tmp_path, rows_with(cell)))
+    assert len(table.read()) == 1000
+    assert sum(len(c.frame) for c in table.chunks(["number"], {"number": "number"}, 99)) == 1000
+
+
+@given(st.text(alphabet='a",\n', max_size=40), st.integers(1, 5))
+@settings(max_examples=300)
+def test_pieces_of_any_size_give_the_same_verdict(text, size):
+    def verdict(size):
+        scan, data, held = QuoteScan("x", ","), text.encode(), b""
+        try:
+            for start in range(0, len(data), size):
+                piece = held + data[start : start + size]
+                held = b'"' if piece.endswith(b'"') else b""
+                scan.feed(piece[: len(piece) - len(held)], csv_check.QUOTE)
+            scan.feed(held, 10)
+            scan.finish()
+        except DataError as error:
+            return str(error)
+        return ""
+
+    assert verdict(size) == verdict(1000)
+
+
+@given(st.lists(st.lists(st.text('a",\n é'), min_size=2, max_size=2), min_size=1, max_size=6))
+@settings(max_examples=200)
+def test_what_a_sound_writer_wrote_always_passes(rows):
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    scan = QuoteScan("x", ",")
+    scan.feed(text.getvalue().encode(), 10)
+    scan.finish()
+
+
+def test_a_header_of_any_length_is_read_whole(tmp_path):
+    names = [f"a rather long name of column {k}" for k in range(5000)]
+    path = file_with(tmp_path, ",".join(names) + "\n" + ",".join("1" * 5000) + "\n")
+    assert path.stat().st_size > 1 << 17
+    assert TableFile(path).columns == names
+    assert list(TableFile(path).read()) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("﻿a;b\n1;2\n", ["a", "b"]),
+        ('"a\nb",c\n1,2\n', ["a\nb", "c"]),
+        ('5" disk,c\n1,2\n', ['5" disk', "c"]),
+        ("\r\n\r\na\tb\r\n1\t2\r\n", ["a", "b"]),
+        ("\uff48eight,b\u2028c\n1,2\n", ["\uff48eight", "b\u2028c"]),
+    ],
+)
+def test_headers_are_read_as_arrow_reads_them(text, names, tmp_path):
+    path = file_with(tmp_path, text)
+    assert header_of(path)[0] == names
+    assert list(TableFile(path).read()) == names
+
+
+def test_a_packed_trap_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv.gz"
+    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000))
+    check_csv(path, ",")
+    monkeypatch.setattr(csv_check, "LARGE", 1 << 20)
+    with pytest.raises(DataError, match="Unpack it first"):
+        check_csv(path, ",")
+    with pytest.raises(DataError, match="Unpack it first"):
+        TableFile(path).read()
+
+
+def test_many_columns_take_no_quadratic_time(tmp_path):
+    names = [f"c{k}" for k in range(60_000)]
+    path = file_with(tmp_path, ",".join(names) + "\n" + ",".join("1" * 60_000) + "\n")
+    assert len(TableFile(path).columns) == 60_000  # quadratic, this took a minute
+
+
+def test_names_that_occur_twice_are_told(tmp_path):
+    path = file_with(tmp_path, "a,b,a\n1,2,3\n")
+    with pytest.raises(DataError, match="several columns"):
+        _ = TableFile(path).columns
+
+
+def test_whole_file_is_one_chunk_or_many_the_same(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f'"n ""{k}""\n",{v}' for k, v in enumerate(rng.normal(size=2000))]
+    table = TableFile(file_with(tmp_path, "name,v\n" + "\n".join(lines)))
+    parts = [c.frame for c in table.chunks(["name", "v"], {"name": "text", "v": "number"}, 300)]
+    assert sum(map(len, parts)) == len(table.read()) == 2000

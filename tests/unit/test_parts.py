@@ -1,0 +1,91 @@
+"""Two runs on one output: neither gets rows of the other."""
+
+import threading
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from aberra import MultiView
+from aberra.errors import DataError
+from aberra.scoring.folder import ResultFolder
+from aberra.scoring.parts import Parts
+from aberra.workflow import score
+
+SCHEMA = pa.schema([("row", pa.int64()), ("score", pa.float64())])
+
+
+def piece(start, n, value):
+    return pa.table([np.arange(start, start + n), np.full(n, value)], schema=SCHEMA)
+
+
+def test_a_piece_of_another_run_never_gets_into_the_result(tmp_path):
+    """As happens where locks do not work: two runs begin, and one overwrites the other's piece."""
+    output = tmp_path / "scores.csv"
+    mine, other = Parts(output, "mine", 4), Parts(output, "other", 4)
+    assert mine.begin() == 0
+    mine.add(0, piece(0, 4, 1.0))
+    other.add(1, piece(4, 4, 2.0))
+    with pytest.raises(DataError, match=r"does not hold the 4 rows.*Delete the folder"):
+        mine.join(SCHEMA, 8)
+    assert not output.exists()
+    mine.add(1, piece(4, 4, 1.0))
+    mine.join(SCHEMA, 8)
+    assert set(pd.read_csv(output)["score"]) == {1.0}
+
+
+def test_a_missing_or_short_piece_stops_the_join(tmp_path):
+    parts = Parts(tmp_path / "scores.parquet", "mine", 4)
+    parts.begin()
+    parts.add(0, piece(0, 4, 1.0))
+    for n_rows in (5, 8):
+        with pytest.raises(DataError, match="does not hold"):
+            parts.join(SCHEMA, n_rows)
+    parts.add(1, piece(4, 3, 1.0))
+    with pytest.raises(DataError, match="does not hold the 4 rows"):
+        parts.join(SCHEMA, 8)
+    assert not (tmp_path / "scores.parquet").exists()
+
+
+def test_resume_goes_on_after_the_full_pieces_of_the_same_run(tmp_path):
+    parts = Parts(tmp_path / "scores.csv", "mine", 4)
+    parts.begin()
+    for index in range(3):
+        parts.add(index, piece(4 * index, 4, 1.0))
+    (parts.folder / "00000002.parquet").write_bytes(b"PAR1 damaged")
+    assert parts.begin() == 2
+    assert Parts(tmp_path / "scores.csv", "other", 4).begin() == 0
+
+
+def test_a_second_score_on_the_same_output_is_refused(tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    one, two = MultiView(random_state=0).fit(frame), MultiView(n_neighbours=3).fit(frame)
+    inside, go_on = threading.Event(), threading.Event()
+    add = Parts.add
+
+    def slow(self, index, table):
+        inside.set()
+        go_on.wait(10)
+        add(self, index, table)
+
+    monkeypatch.setattr(Parts, "add", slow)
+    output = tmp_path / "scores.csv"
+    first = threading.Thread(target=score, args=(one, tmp_path / "data.csv", output))
+    first.start()
+    assert inside.wait(20)
+    with pytest.raises(DataError, match="Another run is writing"):
+        score(two, tmp_path / "data.csv", output)
+    go_on.set()
+    first.join()
+    assert np.allclose(pd.read_csv(output)["score"], one.anomaly_score(frame))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["data.csv", "scores.csv"]
+
+
+def test_a_folder_of_results_belongs_to_one_run_at_a_time(tmp_path):
+    columns = ("image", "map", "error")
+    one, two = (ResultFolder(tmp_path / "maps", name, columns) for name in ("one", "two"))
+    with one.held(), pytest.raises(DataError, match="Another run is writing"), two.held():
+        pass
