@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 from rich.table import Table
 
-from aberra.cli.shell import choice, command, shell
+from aberra.cli.shell import Exit, choice, command, shell
 from aberra.scoring import Reasons
 from aberra.words import count
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from aberra.workflow import ScoredImages, ScoredScans, ScoredTable
 
 SHOWN_ERRORS = 5
+SHOWN_REASONS = 8
 
 
 @command
@@ -56,11 +57,19 @@ def score(
             "the pattern that the model was fitted with."
         ),
     ] = None,
+    fail_on_drift: Annotated[
+        bool,
+        typer.Option(
+            help="Tables: end with exit code 5 if the rows are no longer like the training rows. "
+            "The scores are written all the same."
+        ),
+    ] = False,
 ) -> None:
     """Score DATA with a model.
 
     For a table you get a file with a score, a percentile (compared with the training rows), a
-    flag and up to three reasons for each row. For images and scans you get a folder with anomaly
+    flag and up to three reasons for each row, and a verdict whether the rows are still like the
+    training rows: steady, watch or moved. For images and scans you get a folder with anomaly
     maps, and a table scores.csv beside them.
 
     The data may be larger than memory. If the command is interrupted, give it again and it
@@ -82,6 +91,8 @@ def score(
         )
     if isinstance(found, ScoredTable):
         _tell_table(found)
+        if fail_on_drift and found.drift is not None and found.drift.verdict == "moved":
+            raise typer.Exit(int(Exit.MOVED))
     elif isinstance(found, ScoredImages):
         _tell_images(found)
     else:
@@ -102,6 +113,8 @@ def _tell_table(found: ScoredTable) -> None:
         f"({100 * found.n_flagged / found.n_rows:.1f} %), {rate:,.0f} rows/s.\n"
         f"Scores: {found.path}"
     )
+    if found.drift is not None:
+        speaker.say(_drift(found.drift.verdict, found.drift.why))
     speaker.result(
         {
             "scores": str(found.path),
@@ -112,8 +125,17 @@ def _tell_table(found: ScoredTable) -> None:
             "rows_per_second": rate,
             "ignored_columns": found.ignored_columns,
             "oddest": found.oddest,
+            "drift": None if found.drift is None else found.drift.as_dict(),
         }
     )
+
+
+def _drift(verdict: str, why: list[str]) -> str:
+    """Return the verdict on the rows, with as many reasons as fit on a screen."""
+    left = len(why) - SHOWN_REASONS
+    more = f"\n  and {left} more, see --json or aberra report" if left > 0 else ""
+    shown = "\n".join(f"  {sentence}" for sentence in why[:SHOWN_REASONS])
+    return f"Compared with the training rows: {verdict}\n{shown}{more}"
 
 
 def _oddest(lines: list[dict[str, Any]]) -> Table:

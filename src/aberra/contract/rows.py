@@ -12,6 +12,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from aberra.contract.explaining import column_shares, quartiles
 from aberra.contract.members import Data, Scores, member_scores
 from aberra.contract.scorer import Scorer
+from aberra.data.drift.portrait import Portrait
+from aberra.data.drift.verdict import Drift, compared
 from aberra.data.tables import (
     Encode,
     Missing,
@@ -51,6 +53,9 @@ class RowScorer(Scorer):
     )
     references_: Annotated[NDArray[np.float64], Shape(3, "D")] = learnt()  # quartiles of the rows
     reader_: TableReader | None = learnt()
+    portrait_: Portrait = learnt(
+        "What the training table looked like, for `compare`; not for images.", optional=True
+    )
 
     def anomaly_score(self, X: ArrayLike) -> Scores:
         """Return one score per row; the higher, the odder.
@@ -108,6 +113,41 @@ class RowScorer(Scorer):
         index = X.index if isinstance(X, pd.DataFrame) else None
         return pd.DataFrame(shares, columns=names, index=index)
 
+    def training_portrait(self) -> Portrait | None:
+        """Return what the training table looked like; None for images, or an older model."""
+        return vars(self).get("portrait_")
+
+    def compare(self, X: ArrayLike) -> Drift:
+        """Say whether new rows are still like the training rows, and where they differ.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            New rows, such as the batch of a day; a hundred or more are needed to see anything but
+            large differences.
+
+        Returns
+        -------
+        drift : Drift
+            A verdict ("steady", "watch" or "moved"), what decided it in sentences, the share of
+            rows that is flagged now and was in training, and each column with the size of its
+            shift and a p-value that is corrected for the number of columns. Up to 5 % of dirty
+            rows are no drift.
+
+        Raises
+        ------
+        DataError
+            If the model was fitted on images, or by a version that kept no portrait.
+        """
+        check_is_fitted(self, "members_")
+        before = self.training_portrait()
+        if before is None:
+            raise DataError(
+                "This model keeps no portrait of its training data to compare with: it was fitted "
+                "on images, or by an earlier version of Aberra. Fit it again on a table."
+            )
+        return compared(before, before.count(X, self.anomaly_score(X), self.threshold_))
+
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
         image = self._image_shape(X, reset)
@@ -127,7 +167,15 @@ class RowScorer(Scorer):
         else:
             data = np.asarray(check_array(rows, estimator=self, input_name="X", **checks))
         check_numbers(data, self.column_names())
+        if reset:
+            self._portray(X if rows is not X else data)
         return data
+
+    def _portray(self, table: ArrayLike) -> None:
+        """Keep what a training table looks like, gaps and text included."""
+        self.__dict__.pop("portrait_", None)  # of an earlier fit
+        if self.image_shape_ is None:
+            self.portrait_ = Portrait.of(table, self.column_names())
 
     def _image_shape(self, X: ArrayLike, reset: bool) -> tuple[int, int, int] | None:
         shape = tuple(getattr(X, "shape", ()))
@@ -170,6 +218,8 @@ class RowScorer(Scorer):
         self._warn_if_constant(scores, data)
         self._place_threshold(scores)
         self.references_ = quartiles(data)
+        if self.image_shape_ is None:
+            self.portrait_ = self.portrait_.scored(scores, self.threshold_)
 
     def _warn_if_constant(self, scores: Scores, data: Data) -> None:
         """Warn when all scores are one although the rows are not."""

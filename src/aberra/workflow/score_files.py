@@ -129,7 +129,7 @@ def _score_table(
     found = score_table(scorer, file, output, known.digest())
     counts = (found.n_rows, found.n_flagged, found.n_resumed)
     seconds = time.perf_counter() - started
-    return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks)
+    return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift)
 
 
 def _row_names(known: Opened, file: TableFile, asked: str | None) -> tuple[str | None, list[str]]:

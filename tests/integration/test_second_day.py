@@ -1,0 +1,85 @@
+"""The day after the fit, at the shell: has the world moved?"""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from aberra.cli import app
+from aberra.cli.shell import Exit
+from aberra.scoring import table as scoring_table
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def answer(*words, code=0):
+    return json.loads(run("--json", *words, code=code).stdout)
+
+
+def day(seed, n=600):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "b": rng.gamma(2, size=n),
+            "clinic": rng.choice(["north", "south"], n),
+            "year": 2026,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("days")
+    day(0).to_csv(folder / "january.csv", index=False)
+    run("fit", folder / "january.csv", "-o", folder / "january.aberra", "--robust", "none")
+    return folder / "january.aberra"
+
+
+def test_a_steady_day_says_so(fitted, tmp_path):
+    day(1).assign(year=2027).to_csv(tmp_path / "steady.csv", index=False)
+    words = ("score", fitted, tmp_path / "steady.csv", "-o", tmp_path / "s.csv", "--fail-on-drift")
+    assert "Compared with the training rows: steady" in run(*words).output
+    assert answer(*words)["drift"]["verdict"] == "steady"
+
+
+def test_a_moved_day_ends_with_its_own_exit_code_and_all_scores(fitted, tmp_path):
+    moved = day(1)
+    moved["b"] += 1
+    moved.to_csv(tmp_path / "moved.csv", index=False)
+    words = ("score", fitted, tmp_path / "moved.csv", "-o", tmp_path / "s.csv")
+    assert "b has moved" in run(*words).output
+    found = answer(*words, "--fail-on-drift", code=Exit.MOVED)["drift"]
+    assert [column["name"] for column in found["columns"]] == ["b"]
+    assert found["columns"][0]["p_value"] < 0.001
+    assert len(pd.read_csv(tmp_path / "s.csv")) == len(moved)
+
+
+def test_drift_is_the_same_in_pieces_and_after_an_interruption(fitted, tmp_path, monkeypatch):
+    moved = day(1)
+    moved["b"] += 1
+    moved.to_csv(tmp_path / "moved.csv", index=False)
+    words = ("score", fitted, tmp_path / "moved.csv", "-o", tmp_path / "s.csv")
+    whole = answer(*words)["drift"]
+    monkeypatch.setattr(scoring_table.score_table, "__defaults__", (100,))
+    added, add = [], scoring_table.Parts.add
+
+    def interrupted(self, index, piece):
+        if len(added) == 3:
+            raise KeyboardInterrupt
+        added.append(index)
+        add(self, index, piece)
+
+    monkeypatch.setattr(scoring_table.Parts, "add", interrupted)
+    answer(*words, code=Exit.INTERRUPTED)
+    monkeypatch.setattr(scoring_table.Parts, "add", add)
+    resumed = answer(*words)
+    assert resumed["resumed_rows"] == 300
+    assert resumed["drift"] == whole
