@@ -83,3 +83,20 @@ def test_drift_is_the_same_in_pieces_and_after_an_interruption(fitted, tmp_path,
     resumed = answer(*words)
     assert resumed["resumed_rows"] == 300
     assert resumed["drift"] == whole
+
+
+def test_info_says_what_a_model_is(fitted):
+    shown = run("info", fitted).output
+    assert "MultiView" in shown
+    assert "'south'" in shown
+    found = answer("info", fitted)
+    assert found["data"].endswith("january.csv")
+    assert [column["name"] for column in found["columns"]] == ["a", "b", "clinic"]
+    assert found["dropped"] == {"year": "the same value everywhere"}
+    assert found["versions"]["aberra"]
+    assert found["threshold"] > 0
+
+
+def test_info_of_what_is_no_model_is_a_sentence(tmp_path):
+    (tmp_path / "x.aberra").write_text("nothing")
+    assert "Cannot load" in run("info", tmp_path / "x.aberra", code=Exit.DATA).output

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from aberra.workflow.from_images import fit_images
     from aberra.workflow.from_scans import fit_scans
     from aberra.workflow.from_table import fit_table
+    from aberra.workflow.inspecting import ModelInfo, info
     from aberra.workflow.outcome import Fitted
     from aberra.workflow.reporting import WrittenReport, report
     from aberra.workflow.score_files import score
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 # module may have the name of a function here: importing it would hide the function.
 _HOMES = {
     "Fitted": "outcome",
+    "ModelInfo": "inspecting",
     "ScoredImages": "scored",
     "ScoredScans": "scored",
     "ScoredTable": "scored",
@@ -34,6 +36,7 @@ _HOMES = {
     "fit_images": "from_images",
     "fit_scans": "from_scans",
     "fit_table": "from_table",
+    "info": "inspecting",
     "open_viewer": "viewing",
     "report": "reporting",
     "score": "score_files",
@@ -41,6 +44,7 @@ _HOMES = {
 
 __all__ = [
     "Fitted",
+    "ModelInfo",
     "ScoredImages",
     "ScoredScans",
     "ScoredTable",
@@ -50,6 +54,7 @@ __all__ = [
     "fit_images",
     "fit_scans",
     "fit_table",
+    "info",
     "open_viewer",
     "report",
     "score",
