@@ -1,6 +1,10 @@
 """The day after the fit, at the shell: has the world moved?"""
 
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +14,8 @@ from typer.testing import CliRunner
 from aberra.cli import app
 from aberra.cli.shell import Exit
 from aberra.scoring import table as scoring_table
+
+ROOT = Path(__file__).parents[2]
 
 
 def run(*words, code=0):
@@ -100,3 +106,39 @@ def test_info_says_what_a_model_is(fitted):
 def test_info_of_what_is_no_model_is_a_sentence(tmp_path):
     (tmp_path / "x.aberra").write_text("nothing")
     assert "Cannot load" in run("info", tmp_path / "x.aberra", code=Exit.DATA).output
+
+
+def nightly(folder):
+    """Write the script of the documentation, with an `aberra` that is this one."""
+    text = (ROOT / "docs" / "second-day.md").read_text()
+    script = folder / "nightly.sh"
+    script.write_text(text.split("```sh\n")[1].split("```")[0])
+    shim = folder / "aberra"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{MAIN}" "$@"\n')
+    shim.chmod(0o755)
+    return script
+
+
+MAIN = "from aberra.cli import main; main()"
+
+
+def test_the_nightly_job_of_the_documentation_runs_for_three_days(fitted, tmp_path):
+    script = nightly(tmp_path)
+    day(1).to_csv(tmp_path / "monday.csv", index=False)
+    day(2).assign(b=9.0).to_csv(tmp_path / "tuesday.csv", index=False)
+    (tmp_path / "wednesday.csv").write_text("a,b,clinic\n1,2,north\n3,4\n")
+    said = {}
+    for name in ("monday", "tuesday", "wednesday"):
+        words = ["sh", script, fitted, tmp_path / f"{name}.csv", tmp_path / f"{name}-scores.csv"]
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        out = subprocess.run(
+            words, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )
+        said[name] = (out.returncode, out.stdout)
+    assert said["monday"][0] == 0
+    assert said["monday"][1].startswith("steady")
+    assert said["tuesday"][0] == 0
+    assert said["tuesday"][1].startswith("moved")
+    assert "b has moved" in (tmp_path / "tuesday-scores.csv.html").read_text()
+    assert said["wednesday"][0] == 1
+    assert "line 3" in said["wednesday"][1]

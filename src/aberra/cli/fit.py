@@ -61,11 +61,12 @@ METHODS = "\n\n".join(
 @command
 def fit(
     data: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="DATA",
-            help="A CSV, TSV, Parquet, npy or npz file; a folder of pictures; a NIfTI file; a "
-            "folder of NIfTI files or DICOM series.",
+            help="A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file, packed or not, or a "
+            "folder of them; - for a table from standard input; a database, with --sql; a folder "
+            "of pictures; a NIfTI file; a folder of NIfTI files or DICOM series.",
         ),
     ],
     *,
@@ -112,6 +113,18 @@ def fit(
             "refuse them (error).",
         ),
     ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables: a query whose result is the table. DATA is then an SQLite or DuckDB "
+            "file, the address of another database as SQLAlchemy writes it, or a file of rows, "
+            "which the query calls data."
+        ),
+    ] = None,
+    header: Annotated[
+        bool,
+        typer.Option(help="Tables: whether the first line of a CSV file names the columns."),
+    ] = True,
     preset: Annotated[
         str | None,
         choice(
@@ -178,6 +191,8 @@ def fit(
             label_column=label_column,
             drop=drop or None,
             missing=missing,  # type: ignore[arg-type]
+            sql=sql,
+            header=None if header else False,
             preset=preset,  # type: ignore[arg-type]
             look_for=look_for,  # type: ignore[arg-type]
             pattern=pattern,

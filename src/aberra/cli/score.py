@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -16,6 +21,7 @@ from aberra.words import count
 if TYPE_CHECKING:
     from aberra.workflow import ScoredImages, ScoredScans, ScoredTable
 
+STDOUT = "-"
 SHOWN_ERRORS = 5
 SHOWN_REASONS = 8
 
@@ -24,16 +30,21 @@ SHOWN_REASONS = 8
 def score(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that aberra fit wrote.")],
     data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", help="Data of the kind that the model was fitted on."),
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="Data of the kind that the model was fitted on; - for a table from standard "
+            "input; a database, with --sql.",
+        ),
     ],
+    *,
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
-            help="Tables: the file to write, ending in .parquet or .csv. Images and scans: the "
-            "folder to write to.",
+            help="Tables: the file to write, ending in .parquet or .csv, or - for CSV to standard "
+            "output. Images and scans: the folder to write to.",
         ),
     ],
     reasons: Annotated[
@@ -57,6 +68,14 @@ def score(
             "the pattern that the model was fitted with."
         ),
     ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(help="Tables: a query whose result is the table. DATA is then a database."),
+    ] = None,
+    header: Annotated[
+        bool,
+        typer.Option(help="Tables: whether the first line of a CSV file names the columns."),
+    ] = True,
     fail_on_drift: Annotated[
         bool,
         typer.Option(
@@ -80,23 +99,51 @@ def score(
     from aberra.workflow import ScoredImages, ScoredTable
     from aberra.workflow import score as score_path
 
-    with shell().progress():
+    with shell().progress(), _place(output) as place:
         found = score_path(
             model,
             data,
-            output,
+            place,
             reasons=reasons,  # type: ignore[arg-type]
             id_column=id_column,
+            sql=sql,
+            header=header,
             pattern=pattern,
         )
-    if isinstance(found, ScoredTable):
+    if isinstance(found, ScoredTable) and place != output:
+        _tell_beside(found)
+    elif isinstance(found, ScoredTable):
         _tell_table(found)
-        if fail_on_drift and found.drift is not None and found.drift.verdict == "moved":
-            raise typer.Exit(int(Exit.MOVED))
     elif isinstance(found, ScoredImages):
         _tell_images(found)
     else:
         _tell_scans(found)
+    moved = isinstance(found, ScoredTable) and found.drift and found.drift.verdict == "moved"
+    if fail_on_drift and moved:
+        raise typer.Exit(int(Exit.MOVED))
+
+
+@contextmanager
+def _place(output: Path) -> Iterator[Path]:
+    """Yield where to write; what is meant for standard output goes there when it is complete."""
+    if str(output) != STDOUT:
+        yield output
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.csv"
+        yield file
+        if file.exists():
+            with file.open("rb") as scores:
+                shutil.copyfileobj(scores, sys.stdout.buffer)
+            sys.stdout.flush()
+
+
+def _tell_beside(found: ScoredTable) -> None:
+    """Say on standard error what the scores on standard output do not say."""
+    if not (shell().quiet or shell().json):
+        flagged = f"{count(found.n_rows, 'row')}, {found.n_flagged:,} flagged."
+        verdict = "" if found.drift is None else _drift(found.drift.verdict, found.drift.why)
+        typer.echo("\n".join(filter(None, [flagged, verdict])), err=True)
 
 
 def _tell_table(found: ScoredTable) -> None:

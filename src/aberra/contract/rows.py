@@ -19,6 +19,7 @@ from aberra.data.tables import (
     Missing,
     TableReader,
     as_frame,
+    as_pandas,
     check_numbers,
     needs_reader,
 )
@@ -146,10 +147,12 @@ class RowScorer(Scorer):
                 "This model keeps no portrait of its training data to compare with: it was fitted "
                 "on images, or by an earlier version of Aberra. Fit it again on a table."
             )
-        return compared(before, before.count(X, self.anomaly_score(X), self.threshold_))
+        rows = as_pandas(X)
+        return compared(before, before.count(rows, self.anomaly_score(rows), self.threshold_))
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
+        X = as_pandas(X)
         image = self._image_shape(X, reset)
         fewest = 2 if reset else 1
         rows: ArrayLike = X

@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from aberra.data.sources.columns import ColumnChoice, choose_columns
+from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
@@ -39,6 +40,8 @@ def fit_table(
     label_column: str | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "impute",
+    sql: str | None = None,
+    header: bool = True,
     seed: int = 0,
     time_budget: float | None = None,
 ) -> Fitted:
@@ -51,7 +54,9 @@ def fit_table(
     Parameters
     ----------
     path : path
-        A CSV, TSV, Parquet, npy or npz file with at least ten rows.
+        A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file with at least ten rows, packed
+        or not; a folder of such files with the same columns; "-" for standard input; with `sql`, a
+        database.
     output : path, optional
         The model file to write. By default nothing is written.
     detector : str or estimator, optional
@@ -69,6 +74,11 @@ def fit_table(
         Columns to leave out.
     missing : {"impute", "error"}, default="impute"
         Whether gaps take the median of their column or are refused.
+    sql : str, optional
+        A query whose result is the table. `path` is then an SQLite or DuckDB file, the address of
+        another database as SQLAlchemy writes it, or a file of rows, which the query calls `data`.
+    header : bool, default=True
+        Whether the first line of a CSV file names the columns. Without, they are x0, x1, ...
     seed : int, default=0
         The same seed and file give the same model.
     time_budget : float, optional
@@ -107,14 +117,15 @@ def fit_table(
     >>> fitted.recipe.doubts[0].name, fitted.recipe.doubts[0].reasons[0][0]
     ('row 0', 'ash')
     """
-    source, target = Path(path), None if output is None else Path(output)
+    target = None if output is None else Path(output)
     check_choices(missing=(missing, Missing))
     plan = plan_for("table", detector, robust, seed, time_budget)
 
     def learn() -> tuple[Any, Recipe]:
-        return _learnt(_read(source, id_column, label_column, drop), plan, missing)
+        file = table_at(path, sql=sql, header=header)
+        return _learnt(_read(file, id_column, label_column, drop), plan, missing)
 
-    return carried_out(learn, source, target)
+    return carried_out(learn, Path(path), target)
 
 
 @dataclass(frozen=True)
@@ -145,13 +156,12 @@ class TrainingTable:
 
 
 def _read(
-    path: Path, id_column: str | None, label_column: str | None, drop: Sequence[str]
+    file: TableFile, id_column: str | None, label_column: str | None, drop: Sequence[str]
 ) -> TrainingTable:
     """Read a table and choose its columns."""
-    file = TableFile(path)
     rows = file.read({id_column: "text"} if id_column in file.columns else None)
     if len(rows) < FEWEST_ROWS:
-        raise DataError(f"{path} has {count(len(rows), 'row')}. Give at least {FEWEST_ROWS}.")
+        raise DataError(f"{file.path} has {count(len(rows), 'row')}. Give at least {FEWEST_ROWS}.")
     columns = choose_columns(
         rows,
         id_column=id_column,
