@@ -122,6 +122,7 @@ def nightly(folder):
 MAIN = "from aberra.cli import main; main()"
 
 
+@pytest.mark.slow
 def test_the_nightly_job_of_the_documentation_runs_for_three_days(fitted, tmp_path):
     script = nightly(tmp_path)
     day(1).to_csv(tmp_path / "monday.csv", index=False)

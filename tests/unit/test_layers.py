@@ -72,7 +72,7 @@ def test_imports_point_to_lower_layers(path):
             assert LAYERS[there] < here, f"{parts[0]} imports {name}"
 
 
-@pytest.mark.parametrize("name", ["demo", "fit", "info", "report", "score", "view"])
+@pytest.mark.parametrize("name", ["demo", "feedback", "fit", "info", "report", "score", "view"])
 def test_commands_only_parse_call_and_print(name):
     """What a command does with files is a function of the workflow, so that Python has it too."""
     allowed = ("cli", "demo", "extras", "methods", "scoring", "words", "workflow")

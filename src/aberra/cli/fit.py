@@ -125,6 +125,13 @@ def fit(
         bool,
         typer.Option(help="Tables: whether the first line of a CSV file names the columns."),
     ] = True,
+    marks: Annotated[
+        Path | None,
+        typer.Option(
+            help="Tables: what a reviewer decided about some of the rows: aberra-marks.json, or a "
+            "CSV file with the columns id (or row) and mark (reject or accept)."
+        ),
+    ] = None,
     preset: Annotated[
         str | None,
         choice(
@@ -193,6 +200,7 @@ def fit(
             missing=missing,  # type: ignore[arg-type]
             sql=sql,
             header=None if header else False,
+            marks=marks,
             preset=preset,  # type: ignore[arg-type]
             look_for=look_for,  # type: ignore[arg-type]
             pattern=pattern,

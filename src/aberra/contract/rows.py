@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from aberra.contract.explaining import column_shares, quartiles
+from aberra.contract.feedback import Feedback, checked_labels
 from aberra.contract.members import Data, Scores, member_scores
 from aberra.contract.scorer import Scorer
 from aberra.data.drift.portrait import Portrait
@@ -58,6 +59,10 @@ class RowScorer(Scorer):
         "What the training table looked like, for `compare`; not for images.", optional=True
     )
 
+    feedback_: Feedback = learnt(
+        "What reviewers said about some rows, where `feedback` was given any.", optional=True
+    )
+
     def anomaly_score(self, X: ArrayLike) -> Scores:
         """Return one score per row; the higher, the odder.
 
@@ -72,7 +77,9 @@ class RowScorer(Scorer):
             A row's score does not depend on the other rows.
         """
         check_is_fitted(self, "members_")
-        return self._mean_score(self._validate(X, reset=False))
+        data = self._validate(X, reset=False)
+        scores, marks = self._mean_score(data), self.review_marks()
+        return scores if marks is None else marks.adjusted(scores, data)
 
     def _mean_score(self, data: Data) -> Scores:
         with single_thread():
@@ -150,6 +157,51 @@ class RowScorer(Scorer):
         rows = as_pandas(X)
         return compared(before, before.count(rows, self.anomaly_score(rows), self.threshold_))
 
+    def feedback(self, X: ArrayLike, labels: ArrayLike) -> Self:
+        """Learn from what a reviewer said about some rows, without training again.
+
+        Scores of rejected rows, and of rows like them, rise; those of accepted rows fall. Rows
+        that are like none of them keep their scores. The threshold, the scores of the training rows
+        and the reasons stay as they were. All marks are kept with the model; a new `fit` forgets
+        them.
+
+        Parameters
+        ----------
+        X : array-like of shape (k, n_features)
+            The rows that were reviewed.
+        labels : array-like of shape (k,)
+            1 or "reject" for an anomaly, 0 or "accept" for a row that is fine. A row that is marked
+            again takes the new mark.
+
+        Returns
+        -------
+        self : the same model, with other scores
+        """
+        check_is_fitted(self, "members_")
+        data, said = self._validate(X, reset=False), checked_labels(labels)
+        if len(data) != len(said):
+            raise DataError(f"There are {len(data)} rows, but {len(said)} marks.")
+        before = self.review_marks() or self._no_marks()
+        rows = data.astype(np.float64)
+        self.feedback_ = before.with_marks(rows, said, self._mean_score(data))
+        return self
+
+    def review_marks(self) -> Feedback | None:
+        """Return what reviewers said so far; None if nothing."""
+        return vars(self).get("feedback_")
+
+    def _no_marks(self) -> Feedback:
+        portrait = self.training_portrait()
+        if portrait is None or portrait.scores is None:
+            raise DataError(
+                "feedback is for models of tables; this one was fitted on images, or by an earlier "
+                "version of Aberra."
+            )
+        lower, middle, upper = self.references_
+        spread = np.where(upper > lower, upper - lower, 1.0)
+        usual = np.array([portrait.scores.quantile(q) for q in (0.5, 0.75, 0.999)])
+        return Feedback.empty(middle, spread, usual)
+
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
         X = as_pandas(X)
@@ -176,7 +228,8 @@ class RowScorer(Scorer):
 
     def _portray(self, table: ArrayLike) -> None:
         """Keep what a training table looks like, gaps and text included."""
-        self.__dict__.pop("portrait_", None)  # of an earlier fit
+        for name in ("portrait_", "feedback_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
         if self.image_shape_ is None:
             self.portrait_ = Portrait.of(table, self.column_names())
 

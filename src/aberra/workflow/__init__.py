@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from aberra.workflow.inspecting import ModelInfo, info
     from aberra.workflow.outcome import Fitted
     from aberra.workflow.reporting import WrittenReport, report
+    from aberra.workflow.reviewing import Reviewed, feedback
     from aberra.workflow.score_files import score
     from aberra.workflow.scored import ScoredImages, ScoredScans, ScoredTable
     from aberra.workflow.viewing import Viewer, open_viewer
@@ -27,11 +28,13 @@ if TYPE_CHECKING:
 _HOMES = {
     "Fitted": "outcome",
     "ModelInfo": "inspecting",
+    "Reviewed": "reviewing",
     "ScoredImages": "scored",
     "ScoredScans": "scored",
     "ScoredTable": "scored",
     "Viewer": "viewing",
     "WrittenReport": "reporting",
+    "feedback": "reviewing",
     "fit": "fitting",
     "fit_images": "from_images",
     "fit_scans": "from_scans",
@@ -45,11 +48,13 @@ _HOMES = {
 __all__ = [
     "Fitted",
     "ModelInfo",
+    "Reviewed",
     "ScoredImages",
     "ScoredScans",
     "ScoredTable",
     "Viewer",
     "WrittenReport",
+    "feedback",
     "fit",
     "fit_images",
     "fit_scans",

@@ -17,7 +17,7 @@ from aberra.workflow.outcome import Fitted
 
 FITS = {"table": fit_table, "images": fit_images, "volumes": fit_scans}
 ONLY_FOR = {
-    "table": ("id_column", "label_column", "drop", "missing", "sql", "header"),
+    "table": ("id_column", "label_column", "drop", "missing", "sql", "header", "marks"),
     "images": ("preset", "look_for"),
     "volumes": ("preset", "look_for", "pattern", "axes"),
 }
@@ -35,6 +35,7 @@ def fit(
     missing: Missing | None = None,
     sql: str | None = None,
     header: bool | None = None,
+    marks: str | Path | None = None,
     preset: Preset | None = None,
     look_for: LookFor | None = None,
     pattern: str | None = None,
@@ -72,6 +73,8 @@ def fit(
         Tables: a query whose result is the table; `path` is then a database.
     header : bool, optional
         Tables: whether the first line of a CSV file names the columns. By default it does.
+    marks : path, optional
+        Tables: what a reviewer decided about some of the rows.
     preset : {"small", "medium", "paper"}, optional
         Images and scans: the size of the networks. By default "small".
     look_for : {"darker", "brighter", "both"}, optional
@@ -121,7 +124,7 @@ def fit(
     given = {
         "robust": robust, "id_column": id_column, "label_column": label_column, "drop": drop,
         "missing": missing, "sql": sql, "header": header, "preset": preset, "look_for": look_for,
-        "pattern": pattern, "axes": axes,
+        "pattern": pattern, "axes": axes, "marks": marks,
     }  # fmt: skip
     own = {name: value for name, value in given.items() if value is not None}
     for name in set(own) - {"robust", *ONLY_FOR[kind]}:

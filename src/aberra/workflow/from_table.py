@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from aberra.workflow.budget import fit_within
 from aberra.workflow.choices import Missing, check_choices
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, plan_for
+from aberra.workflow.reviewing import about_marks, learn_marks
 
 FEWEST_ROWS = 10
 
@@ -42,6 +43,7 @@ def fit_table(
     missing: Missing = "impute",
     sql: str | None = None,
     header: bool = True,
+    marks: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
 ) -> Fitted:
@@ -79,6 +81,10 @@ def fit_table(
         another database as SQLAlchemy writes it, or a file of rows, which the query calls `data`.
     header : bool, default=True
         Whether the first line of a CSV file names the columns. Without, they are x0, x1, ...
+    marks : path, optional
+        What a reviewer decided about some of the rows: `aberra-marks.json`, or a CSV file with the
+        columns `id` (or `row`) and `mark`. The rows train like all others; afterwards the scores
+        take the marks into account, see `feedback`. None by default.
     seed : int, default=0
         The same seed and file give the same model.
     time_budget : float, optional
@@ -123,7 +129,9 @@ def fit_table(
 
     def learn() -> tuple[Any, Recipe]:
         file = table_at(path, sql=sql, header=header)
-        return _learnt(_read(file, id_column, label_column, drop), plan, missing)
+        table = _read(file, id_column, label_column, drop)
+        model, recipe = _learnt(table, plan, missing)
+        return (model, recipe) if marks is None else _marked(model, recipe, table, Path(marks))
 
     return carried_out(learn, Path(path), target)
 
@@ -188,6 +196,13 @@ def _learnt(table: TrainingTable, plan: Plan, missing: Missing) -> tuple[Any, Re
         *evaluated,
     ]
     return model, _recipe(table, model, scores, choices, metrics)
+
+
+def _marked(model: Any, recipe: Recipe, table: TrainingTable, marks: Path) -> tuple[Any, Recipe]:
+    """Let the model learn from a review of its training rows."""
+    learn_marks(model, table.file, table.columns.id_column, marks)
+    said = ("marks", about_marks(model, marks))
+    return model, replace(recipe, choices=[*recipe.choices, said])
 
 
 def _measured(
