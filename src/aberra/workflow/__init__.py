@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from aberra.workflow.reviewing import Reviewed, feedback
     from aberra.workflow.score_files import score
     from aberra.workflow.scored import ScoredImages, ScoredScans, ScoredTable
+    from aberra.workflow.serving import Service, open_service
     from aberra.workflow.viewing import Viewer, open_viewer
 
 # The parts load when they are first used, so that `aberra --help` waits for none of them. No
@@ -32,6 +33,7 @@ _HOMES = {
     "ScoredImages": "scored",
     "ScoredScans": "scored",
     "ScoredTable": "scored",
+    "Service": "serving",
     "Viewer": "viewing",
     "WrittenReport": "reporting",
     "feedback": "reviewing",
@@ -40,6 +42,7 @@ _HOMES = {
     "fit_scans": "from_scans",
     "fit_table": "from_table",
     "info": "inspecting",
+    "open_service": "serving",
     "open_viewer": "viewing",
     "report": "reporting",
     "score": "score_files",
@@ -52,6 +55,7 @@ __all__ = [
     "ScoredImages",
     "ScoredScans",
     "ScoredTable",
+    "Service",
     "Viewer",
     "WrittenReport",
     "feedback",
@@ -60,6 +64,7 @@ __all__ = [
     "fit_scans",
     "fit_table",
     "info",
+    "open_service",
     "open_viewer",
     "report",
     "score",
