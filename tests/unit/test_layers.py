@@ -45,6 +45,7 @@ LAYERS = {
     "recipe": 7,
     "scoring": 7,
     "report": 8,
+    "service": 8,
     "viewer": 8,
     "reproduce": 8,
     "workflow": 9,  # everything that people do with files, reports and the viewer included
@@ -74,7 +75,9 @@ def test_imports_point_to_lower_layers(path):
             assert LAYERS[there] < here, f"{parts[0]} imports {name}"
 
 
-@pytest.mark.parametrize("name", ["demo", "fit", "report", "score", "view"])
+@pytest.mark.parametrize(
+    "name", ["demo", "feedback", "fit", "info", "report", "score", "serve", "view"]
+)
 def test_commands_only_parse_call_and_print(name):
     """What a command does with files is a function of the workflow, so that Python has it too."""
     allowed = ("cli", "demo", "extras", "methods", "scoring", "words", "workflow")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from aberra import __version__
-from aberra.cli import data, demo, fit, report, reproduce, score, view
+from aberra.cli import data, demo, feedback, fit, info, report, reproduce, score, serve, view
 from aberra.cli.shell import Shell, begin
 
 app = typer.Typer(
@@ -43,9 +43,12 @@ def root(
 app.command("demo")(demo.demo)
 app.command("fit", epilog=fit.METHODS)(fit.fit)
 app.command("score")(score.score)
+app.command("feedback")(feedback.feedback)
+app.command("info")(info.info)
 app.command("report")(report.report)
 app.command("reproduce")(reproduce.reproduce)
 app.add_typer(data.app, name="data")
+app.command("serve")(serve.serve)
 app.command("view")(view.view)
 
 

@@ -61,11 +61,12 @@ METHODS = "\n\n".join(
 @command
 def fit(
     data: Annotated[
-        Path,
+        str,
         typer.Argument(
             metavar="DATA",
-            help="A CSV, TSV, Parquet, npy or npz file; a folder of pictures; a NIfTI file; a "
-            "folder of NIfTI files or DICOM series.",
+            help="A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file, packed or not, or a "
+            "folder of them; - for a table from standard input; a database, with --sql; a folder "
+            "of pictures; a NIfTI file; a folder of NIfTI files or DICOM series.",
         ),
     ],
     *,
@@ -110,6 +111,25 @@ def fit(
             get_args(Missing),
             "Tables: fill gaps with the median of their column (impute, the default), or "
             "refuse them (error).",
+        ),
+    ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables: a query whose result is the table. DATA is then an SQLite or DuckDB "
+            "file, the address of another database as SQLAlchemy writes it, or a file of rows, "
+            "which the query calls data."
+        ),
+    ] = None,
+    header: Annotated[
+        bool,
+        typer.Option(help="Tables: whether the first line of a CSV file names the columns."),
+    ] = True,
+    marks: Annotated[
+        Path | None,
+        typer.Option(
+            help="Tables: what a reviewer decided about some of the rows: aberra-marks.json, or a "
+            "CSV file with the columns id (or row) and mark (reject or accept)."
         ),
     ] = None,
     preset: Annotated[
@@ -178,6 +198,9 @@ def fit(
             label_column=label_column,
             drop=drop or None,
             missing=missing,  # type: ignore[arg-type]
+            sql=sql,
+            header=None if header else False,
+            marks=marks,
             preset=preset,  # type: ignore[arg-type]
             look_for=look_for,  # type: ignore[arg-type]
             pattern=pattern,

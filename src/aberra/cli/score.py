@@ -3,36 +3,48 @@
 from __future__ import annotations
 
 import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.table import Table
 
-from aberra.cli.shell import choice, command, shell
+from aberra.cli.shell import Exit, choice, command, shell
 from aberra.scoring import Reasons
 from aberra.words import count
 
 if TYPE_CHECKING:
     from aberra.workflow import ScoredImages, ScoredScans, ScoredTable
 
+STDOUT = "-"
 SHOWN_ERRORS = 5
+SHOWN_REASONS = 8
 
 
 @command
 def score(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that aberra fit wrote.")],
     data: Annotated[
-        Path,
-        typer.Argument(metavar="DATA", help="Data of the kind that the model was fitted on."),
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="Data of the kind that the model was fitted on; - for a table from standard "
+            "input; a database, with --sql.",
+        ),
     ],
+    *,
     output: Annotated[
         Path,
         typer.Option(
             "--output",
             "-o",
-            help="Tables: the file to write, ending in .parquet or .csv. Images and scans: the "
-            "folder to write to.",
+            help="Tables: the file to write, ending in .parquet or .csv, or - for CSV to standard "
+            "output. Images and scans: the folder to write to.",
         ),
     ],
     reasons: Annotated[
@@ -56,11 +68,27 @@ def score(
             "the pattern that the model was fitted with."
         ),
     ] = None,
+    sql: Annotated[
+        str | None,
+        typer.Option(help="Tables: a query whose result is the table. DATA is then a database."),
+    ] = None,
+    header: Annotated[
+        bool,
+        typer.Option(help="Tables: whether the first line of a CSV file names the columns."),
+    ] = True,
+    fail_on_drift: Annotated[
+        bool,
+        typer.Option(
+            help="Tables: end with exit code 5 if the rows are no longer like the training rows. "
+            "The scores are written all the same."
+        ),
+    ] = False,
 ) -> None:
     """Score DATA with a model.
 
     For a table you get a file with a score, a percentile (compared with the training rows), a
-    flag and up to three reasons for each row. For images and scans you get a folder with anomaly
+    flag and up to three reasons for each row, and a verdict whether the rows are still like the
+    training rows: steady, watch or moved. For images and scans you get a folder with anomaly
     maps, and a table scores.csv beside them.
 
     The data may be larger than memory. If the command is interrupted, give it again and it
@@ -71,21 +99,51 @@ def score(
     from aberra.workflow import ScoredImages, ScoredTable
     from aberra.workflow import score as score_path
 
-    with shell().progress():
+    with shell().progress(), _place(output) as place:
         found = score_path(
             model,
             data,
-            output,
+            place,
             reasons=reasons,  # type: ignore[arg-type]
             id_column=id_column,
+            sql=sql,
+            header=header,
             pattern=pattern,
         )
-    if isinstance(found, ScoredTable):
+    if isinstance(found, ScoredTable) and place != output:
+        _tell_beside(found)
+    elif isinstance(found, ScoredTable):
         _tell_table(found)
     elif isinstance(found, ScoredImages):
         _tell_images(found)
     else:
         _tell_scans(found)
+    moved = isinstance(found, ScoredTable) and found.drift and found.drift.verdict == "moved"
+    if fail_on_drift and moved:
+        raise typer.Exit(int(Exit.MOVED))
+
+
+@contextmanager
+def _place(output: Path) -> Iterator[Path]:
+    """Yield where to write; what is meant for standard output goes there when it is complete."""
+    if str(output) != STDOUT:
+        yield output
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "scores.csv"
+        yield file
+        if file.exists():
+            with file.open("rb") as scores:
+                shutil.copyfileobj(scores, sys.stdout.buffer)
+            sys.stdout.flush()
+
+
+def _tell_beside(found: ScoredTable) -> None:
+    """Say on standard error what the scores on standard output do not say."""
+    if not (shell().quiet or shell().json):
+        flagged = f"{count(found.n_rows, 'row')}, {found.n_flagged:,} flagged."
+        verdict = "" if found.drift is None else _drift(found.drift.verdict, found.drift.why)
+        typer.echo("\n".join(filter(None, [flagged, verdict])), err=True)
 
 
 def _tell_table(found: ScoredTable) -> None:
@@ -102,6 +160,8 @@ def _tell_table(found: ScoredTable) -> None:
         f"({100 * found.n_flagged / found.n_rows:.1f} %), {rate:,.0f} rows/s.\n"
         f"Scores: {found.path}"
     )
+    if found.drift is not None:
+        speaker.say(_drift(found.drift.verdict, found.drift.why))
     speaker.result(
         {
             "scores": str(found.path),
@@ -112,8 +172,17 @@ def _tell_table(found: ScoredTable) -> None:
             "rows_per_second": rate,
             "ignored_columns": found.ignored_columns,
             "oddest": found.oddest,
+            "drift": None if found.drift is None else found.drift.as_dict(),
         }
     )
+
+
+def _drift(verdict: str, why: list[str]) -> str:
+    """Return the verdict on the rows, with as many reasons as fit on a screen."""
+    left = len(why) - SHOWN_REASONS
+    more = f"\n  and {left} more, see --json or aberra report" if left > 0 else ""
+    shown = "\n".join(f"  {sentence}" for sentence in why[:SHOWN_REASONS])
+    return f"Compared with the training rows: {verdict}\n{shown}{more}"
 
 
 def _oddest(lines: list[dict[str, Any]]) -> Table:

@@ -29,6 +29,7 @@ class Exit(IntEnum):
     USAGE = 2
     DATA = 3  # data, a model or a result cannot be used as it is
     MISSING = 4  # an optional part of the installation is not there
+    MOVED = 5  # all went well, but the data are no longer like the training data
     INTERRUPTED = 130
 
 

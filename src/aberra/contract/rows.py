@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -11,13 +11,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from aberra.contract.explaining import column_shares, quartiles
+from aberra.contract.feedback import Feedback, checked_labels
 from aberra.contract.members import Data, Scores, member_scores
 from aberra.contract.scorer import Scorer
+from aberra.data.drift.portrait import Portrait
+from aberra.data.drift.verdict import Drift, compared
 from aberra.data.tables import (
     Encode,
     Missing,
     TableReader,
     as_frame,
+    as_pandas,
     check_numbers,
     needs_reader,
     numbers_of,
@@ -51,6 +55,13 @@ class RowScorer(Scorer):
     )
     references_: Annotated[NDArray[np.float64], Shape(3, "D")] = learnt()  # quartiles of the rows
     reader_: TableReader | None = learnt()
+    portrait_: Portrait = learnt(
+        "What the training table looked like, for `compare`; not for images.", optional=True
+    )
+
+    feedback_: Feedback = learnt(
+        "What reviewers said about some rows, where `feedback` was given any.", optional=True
+    )
 
     def anomaly_score(self, X: ArrayLike) -> Scores:
         """Return one score per row; the higher, the odder.
@@ -66,7 +77,9 @@ class RowScorer(Scorer):
             A row's score does not depend on the other rows.
         """
         check_is_fitted(self, "members_")
-        return self._mean_score(self._validate(X, reset=False))
+        data = self._validate(X, reset=False)
+        scores, marks = self._mean_score(data), self.review_marks()
+        return scores if marks is None else marks.adjusted(scores, data)
 
     @property
     def sees_gaps(self) -> bool:
@@ -124,8 +137,90 @@ class RowScorer(Scorer):
         np.add.at(found, self.reader_.owners(), shares.T)
         return found.T
 
+    def training_portrait(self) -> Portrait | None:
+        """Return what the training table looked like; None for images, or an older model."""
+        return vars(self).get("portrait_")
+
+    def compare(self, X: ArrayLike) -> Drift:
+        """Say whether new rows are still like the training rows, and where they differ.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            New rows, such as the batch of a day; a hundred or more are needed to see anything but
+            large differences.
+
+        Returns
+        -------
+        drift : Drift
+            A verdict ("steady", "watch" or "moved"), what decided it in sentences, the share of
+            rows that is flagged now and was in training, and each column with the size of its
+            shift and a p-value that is corrected for the number of columns. Up to 5 % of dirty
+            rows are no drift.
+
+        Raises
+        ------
+        DataError
+            If the model was fitted on images, or by a version that kept no portrait.
+        """
+        check_is_fitted(self, "members_")
+        before = self.training_portrait()
+        if before is None:
+            raise DataError(
+                "This model keeps no portrait of its training data to compare with: it was fitted "
+                "on images, or by an earlier version of Aberra. Fit it again on a table."
+            )
+        rows = as_pandas(X)
+        return compared(before, before.count(rows, self.anomaly_score(rows), self.threshold_))
+
+    def feedback(self, X: ArrayLike, labels: ArrayLike) -> Self:
+        """Learn from what a reviewer said about some rows, without training again.
+
+        Scores of rejected rows, and of rows like them, rise; those of accepted rows fall. Rows
+        that are like none of them keep their scores. The threshold, the scores of the training rows
+        and the reasons stay as they were. All marks are kept with the model; a new `fit` forgets
+        them.
+
+        Parameters
+        ----------
+        X : array-like of shape (k, n_features)
+            The rows that were reviewed.
+        labels : array-like of shape (k,)
+            1 or "reject" for an anomaly, 0 or "accept" for a row that is fine. A row that is marked
+            again takes the new mark.
+
+        Returns
+        -------
+        self : the same model, with other scores
+        """
+        check_is_fitted(self, "members_")
+        data, said = self._validate(X, reset=False), checked_labels(labels)
+        if len(data) != len(said):
+            raise DataError(f"There are {len(data)} rows, but {len(said)} marks.")
+        before = self.review_marks() or self._no_marks()
+        rows = data.astype(np.float64)
+        self.feedback_ = before.with_marks(rows, said, self._mean_score(data))
+        return self
+
+    def review_marks(self) -> Feedback | None:
+        """Return what reviewers said so far; None if nothing."""
+        return vars(self).get("feedback_")
+
+    def _no_marks(self) -> Feedback:
+        portrait = self.training_portrait()
+        if portrait is None or portrait.scores is None:
+            raise DataError(
+                "feedback is for models of tables; this one was fitted on images, or by an earlier "
+                "version of Aberra."
+            )
+        lower, middle, upper = self.references_
+        spread = np.where(upper > lower, upper - lower, 1.0)
+        usual = np.array([portrait.scores.quantile(q) for q in (0.5, 0.75, 0.999)])
+        return Feedback.empty(middle, spread, usual)
+
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
+        X = as_pandas(X)
         image = self._image_shape(X, reset)
         if self._takes_frames and isinstance(X, pd.DataFrame):
             return self._checked_frame(X, reset)
@@ -145,6 +240,8 @@ class RowScorer(Scorer):
         else:
             data = np.asarray(check_array(rows, estimator=self, input_name="X", **checks))
         check_numbers(data, self._number_names(), gaps_allowed=self.missing == "impute")
+        if reset:
+            self._portray(X if rows is not X else data)
         return data
 
     @property
@@ -159,6 +256,8 @@ class RowScorer(Scorer):
         validate_data(self, X, reset=reset, skip_check_array=True)
         if len(X) < (2 if reset else 1):
             raise DataError(f"Found {len(X)} rows, which is too few.")
+        if reset:
+            self._portray(X)
         return X
 
     def _number_names(self) -> list[str] | None:
@@ -167,6 +266,13 @@ class RowScorer(Scorer):
         if names is None or self.reader_ is None:
             return names
         return [names[j] for j in self.reader_.owners()]
+
+    def _portray(self, table: ArrayLike) -> None:
+        """Keep what a training table looks like, gaps and text included."""
+        for name in ("portrait_", "feedback_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        if self.image_shape_ is None:
+            self.portrait_ = Portrait.of(table, self.column_names())
 
     def _image_shape(self, X: ArrayLike, reset: bool) -> tuple[int, int, int] | None:
         shape = tuple(getattr(X, "shape", ()))
@@ -210,6 +316,8 @@ class RowScorer(Scorer):
         self._warn_if_constant(scores, numbers)
         self._place_threshold(scores)
         self.references_ = quartiles(numbers)
+        if self.image_shape_ is None:
+            self.portrait_ = self.portrait_.scored(scores, self.threshold_)
 
     def _warn_if_constant(self, scores: Scores, data: Data) -> None:
         """Warn when all scores are one although the rows are not."""

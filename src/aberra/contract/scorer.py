@@ -183,6 +183,10 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         """Return the `History` of the rounds, where training had rounds."""
         return None
 
+    def training_portrait(self) -> Any:
+        """Return the `Portrait` of the training table, where the model keeps one."""
+        return None
+
     def column_names(self) -> list[str] | None:
         """Return the names of the columns, if the model was fitted on a table with names."""
         return None

@@ -236,6 +236,16 @@ def numbers_of(table: pd.DataFrame) -> NDArray[np.float64]:
     return values
 
 
+def as_pandas(X: Any) -> Any:
+    """Return a table of Polars or Arrow as a data frame, and anything else as it is."""
+    library = type(X).__module__.partition(".")[0]
+    if library == "polars":
+        X = X.to_arrow()
+    if library in ("polars", "pyarrow"):
+        return X.to_pandas()
+    return X
+
+
 def as_frame(X: Any, infer: bool) -> pd.DataFrame:
     """Return rows as a data frame; with `infer`, columns of objects get the best type that fits."""
     # A list keeps each cell's own type, where an array would turn a mixed row into text.

@@ -28,7 +28,7 @@ from aberra.model_file.derive import CLASSES, learnt_kinds
 from aberra.model_file.kinds import Kind, Reader, Writer, damaged
 from aberra.model_file.values import Unfitted, Values
 
-__all__ = ["load", "load_notes", "save"]
+__all__ = ["load", "load_notes", "load_versions", "save"]
 
 ESTIMATOR = Unfitted(CLASSES, Values(CLASSES))
 ENTRIES = {"format", "versions", "estimator", "learnt"}
@@ -158,6 +158,29 @@ def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
     with _explained("load", path):
         manifest, _ = container.unpack(container.read(Path(path)))
         return checked_object(manifest.get(NOTES, {}), NOTES)
+
+
+def load_versions(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the versions of Aberra and of the libraries that wrote a model file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    versions : dict
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, of a newer format, or not a model.
+    """
+    with _explained("load", path):
+        manifest, _ = container.unpack(container.read(Path(path)))
+        held = checked_object(manifest.get("versions", {}), "versions")
+        return {str(name): str(version) for name, version in held.items()}
 
 
 @contextmanager

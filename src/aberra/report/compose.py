@@ -9,6 +9,7 @@ from aberra.explain.training import Fact
 from aberra.recipe import Recipe
 from aberra.report.charts import histogram
 from aberra.report.contents import Findings, Report, ScoresSection
+from aberra.report.drift import drift_section
 from aberra.report.pictures import data_uri, heat_table
 from aberra.report.training import describe
 from aberra.report.trust import doubts_of, rounds_of
@@ -34,6 +35,7 @@ def compose(
         describe(subject, recipe),
         subject.glossary(with_trust=bool(doubts)),
         data_uri(np.broadcast_to(heat_table()[None], (8, 256, 3))) if shown else "",
+        None if findings is None else drift_section(findings.drift),
     )
 
 

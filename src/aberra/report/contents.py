@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.data.drift.verdict import Drift
 from aberra.explain.reasons import ReasonInWords
 from aberra.explain.rounds import RoundLine
 from aberra.explain.training import Fact
@@ -64,6 +65,7 @@ class Findings:
     scans: list[FoldedScan] = field(default_factory=list)
     heat_top: float = 0.0
     failures: list[tuple[str, str]] = field(default_factory=list)
+    drift: Drift | None = None  # for rows other than the training rows
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,27 @@ class ScoresSection:
 
 
 @dataclass(frozen=True)
+class DriftChart:
+    """A column that is no longer as in training."""
+
+    name: str
+    verdict: str
+    effect: str
+    why: str
+    chart: str  # empty where there is nothing to draw
+
+
+@dataclass(frozen=True)
+class DriftSection:
+    """Whether the new rows are like the training rows."""
+
+    verdict: str
+    sentences: list[str]
+    charts: list[DriftChart]
+    n_steady: int
+
+
+@dataclass(frozen=True)
 class Report:
     """The whole page."""
 
@@ -113,3 +136,4 @@ class Report:
     training: TrainingSection
     glossary: list[tuple[str, str]]
     colour_bar: str = ""
+    drift: DriftSection | None = None

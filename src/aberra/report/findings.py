@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from aberra.data.drift.verdict import compared
 from aberra.errors import DataError
 from aberra.explain.reasons import ReasonInWords, as_fitted, reasons_in_words
 from aberra.explain.subject import Subject
@@ -89,19 +90,25 @@ def ranked(
 def of_table(subject: Subject, table: TableToReport, top: int) -> Findings:
     """Score a table chunk by chunk; keep its oddest rows and say why they are odd."""
     scores: list[NDArray[np.float64]] = []
-    oddest = _OddestRows(top)
+    oddest, before, seen = _OddestRows(top), subject.model.training_portrait(), None
     for frame, names in table.chunks:
         rows = chosen(frame, subject.model)
-        found = np.asarray(subject.model.anomaly_score(as_fitted(subject.model, rows)))
+        given = as_fitted(subject.model, rows)
+        found = np.asarray(subject.model.anomaly_score(given))
         scores.append(found)
         oddest.add(rows, names, found)
+        if before is not None:
+            some = before.count(given, found, subject.model.threshold_)
+            seen = some if seen is None else seen + some
     if oddest.rows is None:
         raise DataError(f"There are no rows in {table.name}. Give a table with at least one.")
     every = np.concatenate(scores)
     reasons = reasons_in_words(subject.model, oddest.rows)
-    return found_in(
-        subject, table, every, ranked(subject, every, oddest.positions, oddest.names, reasons)
-    )
+    samples = ranked(subject, every, oddest.positions, oddest.names, reasons)
+    findings = found_in(subject, table, every, samples)
+    if seen is None or findings.trained_on:
+        return findings
+    return replace(findings, drift=compared(before, seen))
 
 
 class _OddestRows:

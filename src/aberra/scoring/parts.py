@@ -63,7 +63,8 @@ class Parts:
     def add(self, index: int, piece: pa.Table) -> None:
         """Keep a finished piece."""
         buffer = io.BytesIO()
-        pq.write_table(piece.replace_schema_metadata({RUN: self.fingerprint}), buffer)
+        said = {**(piece.schema.metadata or {}), RUN: self.fingerprint}
+        pq.write_table(piece.replace_schema_metadata(said), buffer)
         write_atomically(self._path(index), buffer.getvalue())
 
     def pieces(self, n_rows: int) -> Iterator[pa.Table]:
@@ -81,7 +82,7 @@ class Parts:
                     f"{self._path(index)} does not hold the {expected:,} rows that this run put "
                     f"there. Delete the folder {self.folder} and give the same command again."
                 )
-            yield pq.read_table(self._path(index)).replace_schema_metadata()
+            yield pq.read_table(self._path(index))
 
     def join(self, schema: pa.Schema, n_rows: int) -> None:
         """Write the output, all or nothing, with memory for one piece; remove the pieces."""
@@ -89,7 +90,7 @@ class Parts:
             writer = pq.ParquetWriter if _is_parquet(self.output) else pacsv.CSVWriter
             with writer(str(temporary), schema) as file:
                 for piece in self.pieces(n_rows):
-                    file.write_table(piece)
+                    file.write_table(piece.replace_schema_metadata())
         shutil.rmtree(self.folder)
 
     def _path(self, index: int) -> Path:

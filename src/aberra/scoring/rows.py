@@ -11,6 +11,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from aberra.data.drift.packed import packed, unpacked
+from aberra.data.drift.portrait import Portrait
 from aberra.errors import DataError
 from aberra.explain.reasons import N_REASONS, leading_names
 from aberra.scoring import Reasons
@@ -19,6 +21,7 @@ Scores = NDArray[np.float64]
 
 TEXT = pa.string()
 SHOWN = 8
+COUNTS = b"aberra.portrait"  # where a table of answers keeps what its rows looked like
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class RowAnswers:
             if pa.types.is_string(self.id_type):
                 ids = [None if pd.isna(value) else str(value) for value in ids]
         columns = [ids, scores, self._percentiles(scores), flags]
-        schema = self.schema
+        schema = self.schema.with_metadata(self._counted(rows, scores))
         return pa.table(
             [
                 pa.array(values, field.type, from_pandas=True)
@@ -97,6 +100,18 @@ class RowAnswers:
         """Return the rows as the model saw them when it was fitted: with names or without."""
         rows = frame[self.columns]
         return rows.to_numpy() if self.model.column_names() is None else rows
+
+    def _counted(self, rows: Any, scores: Scores) -> dict[bytes, bytes] | None:
+        """Return what the rows look like, to be added up and compared with the training rows."""
+        before = self.model.training_portrait()
+        if before is None:
+            return None
+        return {COUNTS: packed(before.count(rows, scores, self.model.threshold_)).encode()}
+
+    def looked(self, answers: pa.Table) -> Portrait | None:
+        """Return what the rows looked like that were answered; None for an older model."""
+        before, held = self.model.training_portrait(), answers.schema.metadata or {}
+        return unpacked(held[COUNTS].decode(), before) if COUNTS in held else None
 
     def _percentiles(self, scores: Scores) -> Scores:
         if self.reference is None:

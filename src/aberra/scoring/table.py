@@ -8,6 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from aberra.data.drift.portrait import Portrait
+from aberra.data.drift.verdict import Drift, compared
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.locks import alone
@@ -30,12 +32,15 @@ class TableSummary:
         Rows that an earlier, interrupted run had finished.
     oddest : list of dict
         The rows of highest score, highest first.
+    drift : Drift or None
+        Whether the rows are still like the training rows; None where the model keeps no portrait.
     """
 
     n_rows: int
     n_flagged: int
     n_resumed: int
     oddest: list[dict[str, Any]]
+    drift: Drift | None = None
 
 
 def score_table(
@@ -83,14 +88,15 @@ def _scored(scorer: RowAnswers, table: TableFile, parts: Parts) -> TableSummary:
         advance("rows", min(chunk.done, 0.999), f"{n_rows:,} rows")
     if not n_rows:
         raise DataError(f"{table.path} has no rows.")
-    summary = _summary(parts, n_rows, done * rows)
+    summary = _summary(parts, scorer, n_rows, done * rows)
     parts.join(scorer.schema, n_rows)
     advance("rows", 1.0)
     return summary
 
 
-def _summary(parts: Parts, n_rows: int, n_resumed: int) -> TableSummary:
+def _summary(parts: Parts, scorer: RowAnswers, n_rows: int, n_resumed: int) -> TableSummary:
     seen = n_flagged = 0
+    looks: Portrait | None = None
     oddest: list[tuple[float, int, dict[str, Any]]] = []
     for piece in parts.pieces(n_rows):
         scores = piece.column("score").to_numpy()
@@ -100,5 +106,9 @@ def _summary(parts: Parts, n_rows: int, n_resumed: int) -> TableSummary:
             (heapq.heappush if len(oddest) < N_SHOWN else heapq.heappushpop)(oddest, entry)
         n_flagged += int(piece.column("flag").to_numpy(zero_copy_only=False).sum())
         seen += len(piece)
+        some = scorer.looked(piece)
+        looks = some if looks is None or some is None else looks + some
+    before = scorer.model.training_portrait()
+    drift = None if before is None or looks is None else compared(before, looks)
     lines = [line for *_, line in sorted(oddest, reverse=True, key=lambda e: e[:2])]
-    return TableSummary(n_rows, n_flagged, n_resumed, lines)
+    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift)

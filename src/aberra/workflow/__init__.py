@@ -15,25 +15,34 @@ if TYPE_CHECKING:
     from aberra.workflow.from_images import fit_images
     from aberra.workflow.from_scans import fit_scans
     from aberra.workflow.from_table import fit_table
+    from aberra.workflow.inspecting import ModelInfo, info
     from aberra.workflow.outcome import Fitted
     from aberra.workflow.reporting import WrittenReport, report
+    from aberra.workflow.reviewing import Reviewed, feedback
     from aberra.workflow.score_files import score
     from aberra.workflow.scored import ScoredImages, ScoredScans, ScoredTable
+    from aberra.workflow.serving import Service, open_service
     from aberra.workflow.viewing import Viewer, open_viewer
 
 # The parts load when they are first used, so that `aberra --help` waits for none of them. No
 # module may have the name of a function here: importing it would hide the function.
 _HOMES = {
     "Fitted": "outcome",
+    "ModelInfo": "inspecting",
+    "Reviewed": "reviewing",
     "ScoredImages": "scored",
     "ScoredScans": "scored",
     "ScoredTable": "scored",
+    "Service": "serving",
     "Viewer": "viewing",
     "WrittenReport": "reporting",
+    "feedback": "reviewing",
     "fit": "fitting",
     "fit_images": "from_images",
     "fit_scans": "from_scans",
     "fit_table": "from_table",
+    "info": "inspecting",
+    "open_service": "serving",
     "open_viewer": "viewing",
     "report": "reporting",
     "score": "score_files",
@@ -41,15 +50,21 @@ _HOMES = {
 
 __all__ = [
     "Fitted",
+    "ModelInfo",
+    "Reviewed",
     "ScoredImages",
     "ScoredScans",
     "ScoredTable",
+    "Service",
     "Viewer",
     "WrittenReport",
+    "feedback",
     "fit",
     "fit_images",
     "fit_scans",
     "fit_table",
+    "info",
+    "open_service",
     "open_viewer",
     "report",
     "score",

@@ -8,11 +8,12 @@ from typing import Any
 
 from aberra.data.sources import Kind, kind_of_path
 from aberra.errors import ArgumentError
+from aberra.recipe import Source
 from aberra.workflow.choices import CALLED, LookFor, Missing, Preset
 from aberra.workflow.outcome import Fitted
 
 ONLY_FOR = {
-    "table": ("id_column", "label_column", "drop", "missing"),
+    "table": ("id_column", "label_column", "drop", "missing", "sql", "header", "marks"),
     "images": ("preset", "look_for"),
     "volumes": ("preset", "look_for", "pattern", "axes"),
 }
@@ -28,6 +29,9 @@ def fit(
     label_column: str | None = None,
     drop: Sequence[str] | None = None,
     missing: Missing | None = None,
+    sql: str | None = None,
+    header: bool | None = None,
+    marks: str | Path | None = None,
     preset: Preset | None = None,
     look_for: LookFor | None = None,
     pattern: str | None = None,
@@ -44,8 +48,9 @@ def fit(
     Parameters
     ----------
     path : path
-        A CSV, TSV, Parquet, npy or npz file; a folder of pictures; a NIfTI file; a folder of NIfTI
-        files or DICOM series.
+        A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file, packed or not, or a folder of
+        them; "-" for a table from standard input; a folder of pictures; a NIfTI file; a folder of
+        NIfTI files or DICOM series.
     output : path, optional
         The model file to write. By default nothing is written.
     detector : str or estimator, optional
@@ -60,6 +65,12 @@ def fit(
         Tables: columns to leave out. None are by default.
     missing : {"impute", "error"}, optional
         Tables: what to do with gaps. By default they are filled ("impute").
+    sql : str, optional
+        Tables: a query whose result is the table; `path` is then a database.
+    header : bool, optional
+        Tables: whether the first line of a CSV file names the columns. By default it does.
+    marks : path, optional
+        Tables: what a reviewer decided about some of the rows.
     preset : {"small", "medium", "paper"}, optional
         Images and scans: the size of the networks. By default "small".
     look_for : {"darker", "brighter", "both"}, optional
@@ -105,11 +116,11 @@ def fit(
     >>> fitted.recipe.kind, len(fitted.recipe.columns), size > 0
     ('table', 12, True)
     """
-    kind = kind_of_path(path)
+    kind: Source = "table" if sql is not None else kind_of_path(path)
     given = {
         "robust": robust, "id_column": id_column, "label_column": label_column, "drop": drop,
-        "missing": missing, "preset": preset, "look_for": look_for, "pattern": pattern,
-        "axes": axes,
+        "missing": missing, "sql": sql, "header": header, "preset": preset, "look_for": look_for,
+        "pattern": pattern, "axes": axes, "marks": marks,
     }  # fmt: skip
     own = {name: value for name, value in given.items() if value is not None}
     for name in set(own) - {"robust", *ONLY_FOR[kind]}:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from aberra.data.sources.columns import ColumnChoice, choose_columns
+from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
@@ -25,6 +26,7 @@ from aberra.workflow.budget import fit_within
 from aberra.workflow.choices import Missing, check_choices
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, plan_for
+from aberra.workflow.reviewing import about_marks, learn_marks
 
 FEWEST_ROWS = 10
 
@@ -39,6 +41,9 @@ def fit_table(
     label_column: str | None = None,
     drop: Sequence[str] = (),
     missing: Missing = "impute",
+    sql: str | None = None,
+    header: bool = True,
+    marks: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
 ) -> Fitted:
@@ -51,7 +56,9 @@ def fit_table(
     Parameters
     ----------
     path : path
-        A CSV, TSV, Parquet, npy or npz file with at least ten rows.
+        A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file with at least ten rows, packed
+        or not; a folder of such files with the same columns; "-" for standard input; with `sql`, a
+        database.
     output : path, optional
         The model file to write. By default nothing is written.
     detector : str or estimator, optional
@@ -69,6 +76,15 @@ def fit_table(
         Columns to leave out.
     missing : {"impute", "error"}, default="impute"
         Whether gaps take the median of their column or are refused.
+    sql : str, optional
+        A query whose result is the table. `path` is then an SQLite or DuckDB file, the address of
+        another database as SQLAlchemy writes it, or a file of rows, which the query calls `data`.
+    header : bool, default=True
+        Whether the first line of a CSV file names the columns. Without, they are x0, x1, ...
+    marks : path, optional
+        What a reviewer decided about some of the rows: `aberra-marks.json`, or a CSV file with the
+        columns `id` (or `row`) and `mark`. The rows train like all others; afterwards the scores
+        take the marks into account, see `feedback`. None by default.
     seed : int, default=0
         The same seed and file give the same model.
     time_budget : float, optional
@@ -107,14 +123,17 @@ def fit_table(
     >>> fitted.recipe.doubts[0].name, fitted.recipe.doubts[0].reasons[0][0]
     ('row 0', 'ash')
     """
-    source, target = Path(path), None if output is None else Path(output)
+    target = None if output is None else Path(output)
     check_choices(missing=(missing, Missing))
     plan = plan_for("table", detector, robust, seed, time_budget)
 
     def learn() -> tuple[Any, Recipe]:
-        return _learnt(_read(source, id_column, label_column, drop), plan, missing)
+        file = table_at(path, sql=sql, header=header)
+        table = _read(file, id_column, label_column, drop)
+        model, recipe = _learnt(table, plan, missing)
+        return (model, recipe) if marks is None else _marked(model, recipe, table, Path(marks))
 
-    return carried_out(learn, source, target)
+    return carried_out(learn, Path(path), target)
 
 
 @dataclass(frozen=True)
@@ -145,13 +164,12 @@ class TrainingTable:
 
 
 def _read(
-    path: Path, id_column: str | None, label_column: str | None, drop: Sequence[str]
+    file: TableFile, id_column: str | None, label_column: str | None, drop: Sequence[str]
 ) -> TrainingTable:
     """Read a table and choose its columns."""
-    file = TableFile(path)
     rows = file.read({id_column: "text"} if id_column in file.columns else None)
     if len(rows) < FEWEST_ROWS:
-        raise DataError(f"{path} has {count(len(rows), 'row')}. Give at least {FEWEST_ROWS}.")
+        raise DataError(f"{file.path} has {count(len(rows), 'row')}. Give at least {FEWEST_ROWS}.")
     columns = choose_columns(
         rows,
         id_column=id_column,
@@ -178,6 +196,13 @@ def _learnt(table: TrainingTable, plan: Plan, missing: Missing) -> tuple[Any, Re
         *evaluated,
     ]
     return model, _recipe(table, model, scores, choices, metrics)
+
+
+def _marked(model: Any, recipe: Recipe, table: TrainingTable, marks: Path) -> tuple[Any, Recipe]:
+    """Let the model learn from a review of its training rows."""
+    learn_marks(model, table.file, table.columns.id_column, marks)
+    said = ("marks", about_marks(model, marks))
+    return model, replace(recipe, choices=[*recipe.choices, said])
 
 
 def _measured(

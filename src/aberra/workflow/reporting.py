@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from aberra.data.sources import kind_of_path
+from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.extras import need
 from aberra.files import refuse_to_overwrite
@@ -153,7 +154,7 @@ def data_at(
 
 
 def _table(path: Path, model: Any, recipe: Recipe) -> TableToReport:
-    file = TableFile(path)
+    file = table_at(path)
     named = recipe.id_column if recipe.id_column in file.columns else None
     columns, _ = matched_columns(model, file.columns, named)
     return TableToReport(_chunks(file, RowAnswers(model, columns, named)), path.name)

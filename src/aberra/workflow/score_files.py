@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from aberra.data.sources import kind_of_path
+from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import ArgumentError, DataError
 from aberra.explain.subject import Subject
 from aberra.files import refuse_to_overwrite
+from aberra.recipe import Source
 from aberra.scoring import Reasons
 from aberra.scoring.folder import Line, ResultFolder
 from aberra.scoring.rows import TEXT, RowAnswers, matched_columns
@@ -30,6 +32,8 @@ def score(
     *,
     reasons: Reasons = "flagged",
     id_column: str | None = None,
+    sql: str | None = None,
+    header: bool = True,
     pattern: str | None = None,
 ) -> Scored:
     """Score a file or folder of any size with little memory: what `aberra score` does.
@@ -42,7 +46,7 @@ def score(
     model : path, Fitted or estimator
         A model file, what `fit` returned, or any fitted model of Aberra.
     data : path
-        Data of the kind that the model was fitted on.
+        Data of the kind that the model was fitted on; "-" for a table from standard input.
     output : path
         For a table, the file of scores to write, ending in .parquet or .csv. For images and scans,
         the folder for maps and `scores.csv`.
@@ -51,6 +55,10 @@ def score(
         times for each column.
     id_column : str, optional
         Tables: the column that names the rows. By default the one that the model was fitted with.
+    sql : str, optional
+        Tables: a query whose result is the table; `data` is then a database.
+    header : bool, default=True
+        Tables: whether the first line of a CSV file names the columns.
     pattern : str, optional
         Scans: which names in a folder are scans. By default the pattern that the model was fitted
         with.
@@ -90,14 +98,16 @@ def score(
     check_choices(reasons=(reasons, Reasons))
     source, target = Path(data), Path(output)
     refuse_to_overwrite(target, *[Path(p) for p in (model, data) if isinstance(p, str | Path)])
-    kind, known = kind_of_path(source), opened(model)
+    kind: Source = "table" if sql is not None else kind_of_path(data)
+    known = opened(model)
     known.check(kind, source)
     if id_column is not None and kind != "table":
         raise ArgumentError("id_column", "id_column is for tables.")
     if pattern is not None and kind != "volumes":
         raise ArgumentError("pattern", "pattern is for scans.")
     if kind == "table":
-        return _score_table(known, source, target, reasons, id_column)
+        file = table_at(data, sql=sql, header=header)
+        return _score_table(known, file, target, reasons, id_column)
     if kind == "images":
         return _score_images(known, source, target)
     return _score_scans(known, source, target, pattern)
@@ -107,9 +117,9 @@ def score(
 
 
 def _score_table(
-    known: Opened, data: Path, output: Path, reasons: Reasons, id_column: str | None
+    known: Opened, file: TableFile, output: Path, reasons: Reasons, id_column: str | None
 ) -> ScoredTable:
-    file, started = TableFile(data), time.perf_counter()
+    started = time.perf_counter()
     named, remarks = _row_names(known, file, id_column)
     columns, surplus = matched_columns(known.model, file.columns, named)
     ignored = [name for name in surplus if name != named]
@@ -127,7 +137,7 @@ def _score_table(
     found = score_table(scorer, file, output, known.digest())
     counts = (found.n_rows, found.n_flagged, found.n_resumed)
     seconds = time.perf_counter() - started
-    return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks)
+    return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift)
 
 
 def _row_names(known: Opened, file: TableFile, asked: str | None) -> tuple[str | None, list[str]]:

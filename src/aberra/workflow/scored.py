@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from aberra.data.drift.verdict import Drift
 from aberra.scoring.folder import SCORES, Line
 
 
@@ -31,6 +32,9 @@ class ScoredTable:
         How long it took.
     remarks : list of str
         What may be worth knowing, in sentences.
+    drift : Drift, optional
+        Whether the rows are still like the training rows. None by default, and for a model that
+        keeps no portrait of its training rows.
     """
 
     path: Path
@@ -42,6 +46,7 @@ class ScoredTable:
     ignored_columns: list[str]
     seconds: float
     remarks: list[str] = field(default_factory=list)
+    drift: Drift | None = None
 
 
 @dataclass(frozen=True)

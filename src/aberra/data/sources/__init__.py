@@ -6,17 +6,18 @@ from pathlib import Path
 from typing import Literal
 
 from aberra.data.sources.arrays import ARRAYS, array_dimensions
+from aberra.data.sources.formats import MORE_TABLES
 from aberra.data.sources.images import PICTURES, is_picture
-from aberra.data.sources.table_file import TABLES
+from aberra.data.sources.standard_input import STDIN
 from aberra.errors import DataError
 from aberra.files import refuse_special
 
 Kind = Literal["table", "images", "volumes"]
 
 READABLE = (
-    "Aberra reads tables (.csv, .tsv, .parquet, .npy, .npz), images (a folder of .png, .jpg, .tif "
-    "or .bmp files, or an array in .npy or .npz) and volumes (.nii, .nii.gz, or a folder of NIfTI "
-    "files or DICOM series)."
+    "Aberra reads tables (.csv, .tsv, .parquet, .feather, .xlsx, .jsonl, .json, packed or not, a "
+    "folder of them, .npy, .npz), images (a folder of .png, .jpg, .tif or .bmp files, or an array "
+    "in .npy or .npz) and volumes (.nii, .nii.gz, or a folder of NIfTI files or DICOM series)."
 )
 
 
@@ -26,12 +27,13 @@ def kind_of_path(path: str | Path) -> Kind:
     Parameters
     ----------
     path : path
+        A file or folder, or "-" for standard input, which brings a table.
 
     Returns
     -------
     kind : {"table", "images", "volumes"}
         Of a folder: volumes if there is a NIfTI file or a DICOM series anywhere below it, else
-        images if there is a picture.
+        images if there is a picture, else a table if there is a file of rows.
 
     Raises
     ------
@@ -48,6 +50,8 @@ def kind_of_path(path: str | Path) -> Kind:
     ...     kind_of_path(file)
     'table'
     """
+    if str(path) == STDIN:
+        return "table"
     source = Path(path)
     if not source.exists():
         raise DataError(f"There is no file or folder {source}. Check the path.")
@@ -57,7 +61,7 @@ def kind_of_path(path: str | Path) -> Kind:
 
 def _kind_of_file(path: Path) -> Kind:
     name = path.name.lower()
-    if name.endswith(TABLES):
+    if name.endswith(MORE_TABLES):
         return "table"
     if name.endswith(ARRAYS):
         return "table" if array_dimensions(path) <= 2 else "images"
@@ -89,4 +93,6 @@ def _kind_of_folder(folder: Path) -> Kind:
         return "volumes"  # a picture beside DICOM series is the logo of the disc they came on
     if pictures:
         return "images"
+    if any(path.name.lower().endswith(MORE_TABLES) for path in files):
+        return "table"
     raise DataError(f"Nothing in the folder {folder} can be read. {READABLE}")

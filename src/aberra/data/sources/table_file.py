@@ -19,8 +19,10 @@ import pyarrow.parquet as pq
 
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
 from aberra.data.sources.csv_check import check_csv, header_of
+from aberra.data.sources.csv_text import ragged_line
 from aberra.errors import DataError
 from aberra.files import fingerprint, reading
+from aberra.words import count
 
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet", ".pq")
 PARQUET = (".parquet", ".pq")
@@ -55,7 +57,16 @@ class Chunk:
 
 @dataclass(frozen=True)
 class TableFile:
-    r"""A CSV, TSV, Parquet, npy or npz file of rows.
+    r"""A CSV, TSV, Parquet, npy or npz file of rows; `staged.table_at` makes one of other files.
+
+    Parameters
+    ----------
+    path : Path
+        What it is called, and where it is.
+    copy : Path, optional
+        A readable copy, where the file itself is of another kind. None by default.
+    digest : str, default=""
+        What tells this table from others, where there is no file to look at.
 
     Examples
     --------
@@ -71,6 +82,13 @@ class TableFile:
     """
 
     path: Path
+    copy: Path | None = None
+    digest: str = ""
+
+    @property
+    def _file(self) -> Path:
+        """The file to read."""
+        return self.copy or self.path
 
     @cached_property
     def columns(self) -> list[str]:
@@ -95,11 +113,11 @@ class TableFile:
             if self._is_array:
                 return self._array_frame(names, slice(None))
             if self._is_parquet:
-                return _frame(pq.read_table(self.path))
+                return _frame(pq.read_table(self._file))
             _, parse = self._dialect
             convert = self._convert({name: ARROW[kind] for name, kind in (kinds or {}).items()})
             blocks = pacsv.ReadOptions(block_size=BLOCK)
-            table = pacsv.read_csv(str(self.path), blocks, parse, convert)
+            table = pacsv.read_csv(str(self._file), blocks, parse, convert)
             if table.column_names != names:
                 raise DataError(f"The header of {self.path} cannot be told from its rows.")
             return _frame(table, is_csv=True)
@@ -135,7 +153,7 @@ class TableFile:
     def id_type(self, column: str) -> pa.DataType:
         """Return the type of identifiers in results: numbers only where the file has numbers."""
         if self._is_parquet:
-            whole = pa.types.is_integer(pq.read_schema(self.path).field(column).type)
+            whole = pa.types.is_integer(pq.read_schema(self._file).field(column).type)
         else:
             whole = (
                 self._is_array and self._array_frame([column], slice(1))[column].dtype.kind == "i"
@@ -151,7 +169,7 @@ class TableFile:
 
     def fingerprint(self) -> str:
         """Return a digest that changes with the file: size, time of change, and both ends."""
-        return fingerprint(self.path)
+        return self.digest or fingerprint(self.path)
 
     @property
     def labels_beside(self) -> list[str]:
@@ -172,28 +190,28 @@ class TableFile:
 
     @property
     def _is_parquet(self) -> bool:
-        return self.path.name.lower().endswith(PARQUET)
+        return self._file.name.lower().endswith(PARQUET)
 
     @property
     def _is_array(self) -> bool:
-        return self.path.name.lower().endswith(ARRAYS)
+        return self._file.name.lower().endswith(ARRAYS)
 
     def _names(self) -> list[str]:
         if self._is_array:
             array = self._array
             width = 1 if array.ndim == 1 else array.shape[1]
-            return [*(f"x{j}" for j in range(width)), *columns_beside(self.path, len(array))]
+            return [*(f"x{j}" for j in range(width)), *columns_beside(self._file, len(array))]
         if self._is_parquet:
-            return [str(name) for name in pq.read_schema(self.path).names]
+            return [str(name) for name in pq.read_schema(self._file).names]
         return self._dialect[0]
 
     @cached_property
     def _array(self) -> Any:
-        return main_array(self.path)
+        return main_array(self._file)
 
     @cached_property
     def _beside(self) -> dict[str, Any]:
-        return columns_beside(self.path, len(self._array))
+        return columns_beside(self._file, len(self._array))
 
     def _array_frame(self, columns: Sequence[str], rows: slice) -> pd.DataFrame:
         held: dict[str, Any] = {}
@@ -213,7 +231,7 @@ class TableFile:
 
     def _parquet_chunks(self, columns: Sequence[str], size: int, start: int) -> Iterator[Chunk]:
         # A buffer instead of whole column chunks: row groups may be larger than memory.
-        with pq.ParquetFile(self.path, buffer_size=BLOCK, pre_buffer=False) as file:
+        with pq.ParquetFile(self._file, buffer_size=BLOCK, pre_buffer=False) as file:
             counts = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
             ends = np.cumsum([0, *counts])
             first = int(np.searchsorted(ends, start, side="right")) - 1
@@ -229,8 +247,8 @@ class TableFile:
         _, parse = self._dialect
         guessed = self._first_block(self._convert({}, columns)).schema
         convert = self._convert(_types(kinds, guessed), columns)
-        total = self.path.stat().st_size
-        with self.path.open("rb") as raw, self._opened(raw, parse, convert) as reader:
+        total = self._file.stat().st_size
+        with self._file.open("rb") as raw, self._opened(raw, parse, convert) as reader:
             for at, table in _rechunked(reader, size, start, 0):
                 frame = _frame(table, is_csv=True)[list(columns)]
                 yield Chunk(at, frame, min(1.0, raw.tell() / total))
@@ -239,7 +257,7 @@ class TableFile:
         self, raw: Any, parse: pacsv.ParseOptions, convert: pacsv.ConvertOptions
     ) -> pacsv.CSVStreamingReader:
         stream: Any = pa.PythonFile(raw, mode="r")
-        if self.path.name.lower().endswith(".gz"):
+        if self._file.name.lower().endswith(".gz"):
             stream = pa.CompressedInputStream(stream, "gzip")
         blocks = pacsv.ReadOptions(block_size=BLOCK, use_threads=False)
         return pacsv.open_csv(stream, blocks, parse, convert)
@@ -247,7 +265,7 @@ class TableFile:
     def _first_block(self, convert: pacsv.ConvertOptions) -> pa.RecordBatch:
         """Return the first rows of a CSV file; their types are guessed."""
         _, parse = self._dialect
-        with self.path.open("rb") as raw, self._opened(raw, parse, convert) as reader:
+        with self._file.open("rb") as raw, self._opened(raw, parse, convert) as reader:
             return next(iter(reader), pa.RecordBatch.from_pylist([], reader.schema))
 
     def _convert(
@@ -266,16 +284,34 @@ class TableFile:
     def _dialect(self) -> tuple[list[str], pacsv.ParseOptions]:
         """Return the header of a CSV file, and how to parse it, once its quotes are in order."""
         with self._explained():
-            names, mark = header_of(self.path)
-            check_csv(self.path, mark)
+            names, mark = header_of(self._file)
+            check_csv(self._file, mark)
         return names, pacsv.ParseOptions(delimiter=mark, newlines_in_values=True)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         """Turn what Arrow says into an error that names the file."""
         advice = "Correct the file, or save it again as CSV (UTF-8) or Parquet."
-        with reading(self.path, advice):
+        with reading(self.path, advice), self._ragged_lines():
             yield
+
+    @contextmanager
+    def _ragged_lines(self) -> Iterator[None]:
+        """Name the line where Arrow only says that a row has too many or too few cells."""
+        try:
+            yield
+        except pa.ArrowInvalid as error:
+            if "columns, got" not in str(error):
+                raise
+            names, parse = self._dialect
+            found = ragged_line(self._file, parse.delimiter, len(names))
+            if found is None:
+                raise
+            line, n = found
+            raise DataError(
+                f"{self.path}, line {line:,}: {count(n, 'cell')}, but the header has {len(names)}. "
+                "Correct this line; a cell that holds the delimiter needs quotes."
+            ) from error
 
 
 def _types(kinds: Mapping[str, str], guessed: pa.Schema) -> dict[str, pa.DataType]:

@@ -1,0 +1,72 @@
+"""What happened to a column, in a sentence that needs no statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aberra.data.drift.distributions import Categories, Numbers
+from aberra.data.drift.portrait import ColumnPortrait
+from aberra.words import number, percent
+
+DAY = 86_400.0
+
+
+def about(before: ColumnPortrait, now: ColumnPortrait) -> list[str]:
+    """Say what is different in a column; nothing if there is nothing to say."""
+    if not now.n and now.n_gaps:
+        return [f"is empty now; {percent(before.gap_share)} of it was in training"]
+    said = _gaps(before, now)
+    if before.categories is not None and now.categories is not None:
+        said += _labels(before.categories, now.categories)
+    elif before.numbers is not None and now.numbers is not None and now.n:
+        said += _numbers(before.numbers, now.numbers, before.kind)
+    return said
+
+
+def _gaps(before: ColumnPortrait, now: ColumnPortrait) -> list[str]:
+    if abs(before.gap_share - now.gap_share) < 0.005:
+        return []
+    return [f"{percent(now.gap_share)} gaps now, {percent(before.gap_share)} before"]
+
+
+def _labels(before: Categories, now: Categories) -> list[str]:
+    if not now.n:
+        return []
+    said, change = [], now.shares[:-1] - before.shares[:-1]
+    if now.n_others and before.complete:
+        shown = ", ".join(repr(label) for label in now.others)
+        said.append(f"{percent(now.n_others / now.n)} values never seen in training ({shown})")
+    if len(change) and float(np.abs(change).max()) >= 0.005:
+        k = int(np.abs(change).argmax())
+        was, is_now = percent(before.shares[k]), percent(now.shares[k])
+        said.append(f"{before.labels[k]!r} makes up {is_now}, before {was}")
+    return said
+
+
+def _numbers(before: Numbers, now: Numbers, kind: str) -> list[str]:
+    if not before.n:
+        return [f"had no value in training, now runs from {_range(now, kind)}"]
+    if now.lowest == now.highest:
+        if before.lowest == before.highest == now.lowest:
+            return []
+        return [f"is always {shown(now.lowest, kind)} now; before, {_range(before, kind)}"]
+    middles = [shown(one.quantile(0.5), kind) for one in (now, before)]
+    said = [] if middles[0] == middles[1] else [f"median about {middles[0]}, before {middles[1]}"]
+    outside = 1 - float(now.upto[-1] - now.below[0]) / now.n
+    if outside > 0:
+        said.append(f"{percent(outside)} outside the range of training ({_range(before, kind)})")
+    return said
+
+
+def _range(held: Numbers, kind: str) -> str:
+    if held.lowest == held.highest:
+        return f"always {shown(held.lowest, kind)}"
+    return f"{shown(held.lowest, kind)} to {shown(held.highest, kind)}"
+
+
+def shown(value: float, kind: str) -> str:
+    """Return a value as people write it: dates as dates."""
+    if kind == "time":
+        unit = "D" if value % DAY == 0 else "s"
+        return str(np.datetime64(int(value), "s").astype(f"datetime64[{unit}]"))
+    return f"{value:.0f}" if value == int(value) and abs(value) < 1e6 else number(value)

@@ -1,0 +1,143 @@
+"""The text of a CSV file: its encoding, its header, and lines of the wrong length."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import io
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+
+from aberra.data.sources.csv_check import header_of
+from aberra.errors import DataError
+
+PIECE = 1 << 22
+MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+WESTERN = "cp1252"  # Latin-1 as Windows writes it
+PROPER = re.compile(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}")
+MEASURED = re.compile(r"^\s*-?\d+[.,]\d+\s*$|^\s*-\d+\s*$|^\d{4}-\d\d-\d\d")  # no name of a column
+
+
+def readable_csv(path: Path, fresh: Callable[[], Path], header: bool) -> Path:
+    """Return a CSV file in UTF-8 with a header: the file itself if it is one.
+
+    Parameters
+    ----------
+    path : Path
+    fresh : callable
+        Makes a folder for a corrected copy.
+    header : bool
+        Whether the first line names the columns.
+    """
+    encoding = encoding_of(path)
+    source = path
+    if encoding is not None:
+        source = fresh() / _unpacked_name(path)
+        with _text(path, encoding) as text, source.open("w", encoding="utf-8", newline="") as out:
+            while piece := text.read(PIECE):
+                out.write(piece)
+    if not header:
+        return _with_names(source, fresh() / _unpacked_name(path))
+    _refuse_rows_as_names(source)
+    return source
+
+
+def encoding_of(path: Path) -> str | None:
+    """Return how a file is encoded; None if it is UTF-8.
+
+    A file that is not UTF-8 is Western European text (Windows-1252). But if other letters in it are
+    proper UTF-8, a few bytes are damaged, and guessing would spoil the rest.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    line, beyond = 1, False
+    for k, piece in enumerate(_pieces(path)):
+        if k == 0 and (mark := MARKS.get(piece[:2])) is not None:
+            return mark
+        try:
+            text = decoder.decode(piece)
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start]
+            if beyond or not before.isascii() or _has_proper_letters(error.object[error.end :]):
+                _refuse_byte(path, line + before.count(b"\n"), error.object[error.start])
+            return WESTERN
+        beyond = beyond or not text.isascii()
+        line += piece.count(b"\n")
+    return None
+
+
+def _has_proper_letters(rest: bytes) -> bool:
+    """Say whether there are letters of two or more bytes that are UTF-8."""
+    return (
+        re.search(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}", rest)
+        is not None
+    )
+
+
+def _refuse_byte(path: Path, line: int, byte: int) -> None:
+    raise DataError(
+        f"{path}, line {line:,}: the byte 0x{byte:02x} is no letter in UTF-8, which the rest of "
+        "the file is written in. Correct this line."
+    )
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with pa.input_stream(str(path), compression="detect") as stream:
+        while piece := stream.read(PIECE):
+            yield bytes(piece)
+
+
+@contextmanager
+def _text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
+    with pa.input_stream(str(path), compression="detect") as stream:
+        yield io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
+
+
+def _unpacked_name(path: Path) -> str:
+    return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
+
+
+def _with_names(source: Path, target: Path) -> Path:
+    """Write a copy with x0, x1, ... on top."""
+    cells, mark = header_of(source)
+    with target.open("wb") as out:
+        out.write(mark.join(f"x{j}" for j in range(len(cells))).encode() + b"\n")
+        for k, piece in enumerate(_pieces(source)):
+            out.write(piece.removeprefix(codecs.BOM_UTF8) if k == 0 else piece)
+    return target
+
+
+def _refuse_rows_as_names(path: Path) -> None:
+    """Ask about a file whose first line is a row of values, not the names of columns."""
+    names, _ = header_of(path)
+    odd = [name for name in names if MEASURED.match(name)]
+    if not odd or _is_an_axis(names):
+        return
+    raise DataError(
+        f"The first line of {path} looks like a row, not like names of columns: "
+        f"{odd[0].strip()!r}. If the file has no header, give --no-header (in Python "
+        "header=False); the columns are then called x0, x1, ... Otherwise rename this column."
+    )
+
+
+def _is_an_axis(names: list[str]) -> bool:
+    """Say whether names are rising numbers, such as the wavelengths of a spectrum."""
+    try:
+        values = [float(name.replace(",", ".")) for name in names]
+    except ValueError:
+        return False
+    return len(values) > 2 and all(a < b for a, b in pairwise(values))
+
+
+def ragged_line(path: Path, delimiter: str, n_cells: int) -> tuple[int, int] | None:
+    """Return the first line with another number of cells, and that number."""
+    with _text(path, "utf-8") as text:
+        rows = csv.reader(text, delimiter=delimiter)
+        for cells in rows:
+            if cells and len(cells) != n_cells:
+                return rows.line_num, len(cells)
+    return None

@@ -1,0 +1,120 @@
+"""Tables that are neither CSV nor Parquet, and tables in many files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.json as pajson
+import pyarrow.parquet as pq
+from pyarrow import feather
+
+from aberra.data.sources.unpacking import ENDINGS as PACKED
+from aberra.errors import DataError
+from aberra.extras import need
+from aberra.files import reading
+
+EXCEL = (".xlsx", ".xlsm")
+FEATHER = (".feather", ".arrow", ".ipc")
+LINES = (".jsonl", ".ndjson")
+PLAIN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", *EXCEL, *FEATHER, *LINES)
+MORE_TABLES = (*PLAIN, ".zip", *(f"{plain}{packed}" for plain in PLAIN for packed in PACKED))
+
+Converter = Callable[[Path, Path], Path]
+
+
+def converter(name: str) -> Converter | None:
+    """Return what turns a file of this name into Parquet; None if it needs none."""
+    if name.endswith(EXCEL):
+        return from_excel
+    if name.endswith(FEATHER):
+        return from_feather
+    if name.endswith(LINES):
+        return from_json_lines
+    return from_json if name.endswith(".json") else None
+
+
+def from_excel(path: Path, target: Path) -> Path:
+    """Take the first sheet, whose first row names the columns."""
+    need("openpyxl", "files", "An Excel file")
+    with reading(path, "Save the sheet as CSV."):
+        frame = pd.read_excel(path, engine="openpyxl")
+    named = [str(name) for name in frame.columns]
+    if not named:
+        raise DataError(f"The first sheet of {path} is empty.")
+    return written(frame.set_axis(named, axis=1), target)
+
+
+def from_feather(path: Path, target: Path) -> Path:
+    """Take an Arrow file, also known as Feather."""
+    with reading(path, "Save it again as Parquet."):
+        pq.write_table(feather.read_table(path), target)
+    return target
+
+
+def from_json_lines(path: Path, target: Path) -> Path:
+    """Take one JSON object a line; its names are the columns."""
+    with reading(path, "Every line must be one JSON object without lists or objects in it."):
+        pq.write_table(pajson.read_json(path), target)
+    return target
+
+
+def from_json(path: Path, target: Path) -> Path:
+    """Take a list of JSON objects, or one object a line."""
+    with path.open("rb") as file:
+        first = file.read(1 << 12).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if first == b"{":
+        return from_json_lines(path, target)
+    with reading(path, "It must be a list of objects, or one object a line."):
+        rows = json.loads(path.read_bytes())
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise DataError(f"{path} is no list of JSON objects.")
+        return written(pd.DataFrame(rows), target)
+
+
+def files_of_table(folder: Path) -> list[Path]:
+    """Return the files of a folder that together are one table, by name."""
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith((".", "_"))
+        and path.name.lower().endswith(MORE_TABLES)
+    )  # fmt: skip
+    if not found:
+        raise DataError(f"There is no table in the folder {folder}.")
+    return found
+
+
+def joined(frames: Iterable[tuple[Path, pd.DataFrame]], target: Path) -> Path:
+    """Put the rows of several files into one; all must have the same columns."""
+    held: list[pd.DataFrame] = []
+    for path, frame in frames:
+        if held and set(frame.columns) != set(held[0].columns):
+            odd = sorted(map(str, set(frame.columns) ^ set(held[0].columns)))[:5]
+            raise DataError(
+                f"{path} has other columns than the files before it ({odd}). Files of a folder "
+                "are one table: give them the same columns, or give one file."
+            )
+        held.append(frame)
+    return written(pd.concat(held, ignore_index=True), target)
+
+
+def written(frame: pd.DataFrame, target: Path) -> Path:
+    """Write a data frame; cells of different types in a column become text."""
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        plain = frame.apply(_as_text_if_mixed)
+        table = pa.Table.from_pandas(plain, preserve_index=False)
+    pq.write_table(table, target)
+    return target
+
+
+def _as_text_if_mixed(column: pd.Series[Any]) -> pd.Series[Any]:
+    if column.dtype != object:
+        return column
+    return column.map(str, na_action="ignore")

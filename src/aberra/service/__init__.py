@@ -1,0 +1,1 @@
+"""A model behind an address: rows in, scores out, for other programs."""

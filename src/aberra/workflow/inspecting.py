@@ -1,0 +1,156 @@
+"""What a model file is: from what, by which version, on which columns, with which threshold."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from aberra import model_file
+from aberra.data.drift.portrait import ColumnPortrait
+from aberra.data.drift.sentences import shown
+from aberra.explain.subject import Subject
+from aberra.explain.training import Fact, changed_settings
+from aberra.words import percent
+from aberra.workflow.opened import opened
+
+SHOWN_LABELS = 4
+
+
+@dataclass(frozen=True)
+class ColumnInfo:
+    """A column that a model was trained on: its name, what it holds, and what its values were."""
+
+    name: str
+    kind: str
+    values: str
+    gaps: float
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """What is known about a model file.
+
+    Parameters
+    ----------
+    path : Path
+    n_bytes : int
+        Its size.
+    written : str
+        When the file was last written, as the disk has it.
+    versions : dict
+        Versions of Aberra, Python and the libraries that wrote it.
+    model : str
+        The model in a few words.
+    kind : {"table", "images", "volumes"}
+        What it was trained on.
+    data : str or None
+        The path of the training data as it was typed; None for a model that was saved from Python.
+    threshold : float
+        The score above which a sample is flagged.
+    threshold_rule : str
+        The rule that placed it.
+    sentences : list of str
+        What the model does.
+    facts : list of Fact
+        What is known about the training.
+    columns : list of ColumnInfo
+        Each column of the training table, as far as the model keeps a portrait of it.
+    dropped : dict
+        Columns that did not train, and why.
+    settings : list of [str, str]
+        Settings that differ from the defaults.
+    """
+
+    path: Path
+    n_bytes: int
+    written: str
+    versions: dict[str, str]
+    model: str
+    kind: str
+    data: str | None
+    threshold: float
+    threshold_rule: str
+    sentences: list[str]
+    facts: list[Fact]
+    columns: list[ColumnInfo]
+    dropped: dict[str, str]
+    settings: list[tuple[str, str]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
+        return {**asdict(self), "path": str(self.path)}
+
+
+def info(model: str | Path) -> ModelInfo:
+    """Say what a model file is: what `aberra info` does.
+
+    Parameters
+    ----------
+    model : path
+        A file that `fit` or `aberra.save` wrote.
+
+    Returns
+    -------
+    info : ModelInfo
+
+    Raises
+    ------
+    ModelFileError
+        If the model cannot be loaded.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_wine
+    >>> from aberra.workflow import fit, info
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "wine.csv"
+    ...     load_wine(as_frame=True).data.to_csv(file, index=False)
+    ...     _ = fit(file, Path(folder) / "wine.aberra")
+    ...     known = info(Path(folder) / "wine.aberra")
+    >>> known.kind, len(known.columns), known.columns[0].values
+    ('table', 13, '11.03 to 14.83, median 13.05')
+    """
+    path = Path(model)
+    known = opened(path)
+    subject = Subject(known.model, known.recipe)
+    held, portrait = path.stat(), known.model.training_portrait()
+    return ModelInfo(
+        path,
+        held.st_size,
+        datetime.fromtimestamp(held.st_mtime, UTC).isoformat(timespec="seconds"),
+        model_file.load_versions(path),
+        subject.name,
+        known.kind,
+        None if known.recipe is None else known.recipe.data,
+        float(known.model.threshold_),
+        known.model.threshold_rule_,
+        subject.sentences(),
+        subject.facts(),
+        [] if portrait is None else [_column(column) for column in portrait.columns],
+        {} if known.recipe is None else known.recipe.dropped,
+        changed_settings(known.model),
+    )
+
+
+def _column(column: ColumnPortrait) -> ColumnInfo:
+    return ColumnInfo(column.name, column.kind, _values(column), column.gap_share)
+
+
+def _values(column: ColumnPortrait) -> str:
+    if column.categories is not None:
+        held = column.categories
+        first = zip(held.labels[:SHOWN_LABELS], held.shares, strict=False)
+        listed = [f"{label!r} {percent(share)}" for label, share in first]
+        more = len(held.labels) > SHOWN_LABELS or not held.complete
+        return ", ".join([*listed, *(["..."] if more else [])])
+    numbers = column.numbers
+    if numbers is None or not numbers.n:
+        return "no value"
+    ends = [shown(end, column.kind) for end in (numbers.lowest, numbers.highest)]
+    if ends[0] == ends[1]:
+        return f"always {ends[0]}"
+    return f"{ends[0]} to {ends[1]}, median {shown(numbers.quantile(0.5), column.kind)}"

@@ -1,0 +1,145 @@
+"""The day after the fit, at the shell: has the world moved?"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from aberra.cli import app
+from aberra.cli.shell import Exit
+from aberra.scoring import table as scoring_table
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def answer(*words, code=0):
+    return json.loads(run("--json", *words, code=code).stdout)
+
+
+def day(seed, n=600):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "b": rng.gamma(2, size=n),
+            "clinic": rng.choice(["north", "south"], n),
+            "year": 2026,
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("days")
+    day(0).to_csv(folder / "january.csv", index=False)
+    run("fit", folder / "january.csv", "-o", folder / "january.aberra", "--robust", "none")
+    return folder / "january.aberra"
+
+
+def test_a_steady_day_says_so(fitted, tmp_path):
+    day(1).assign(year=2027).to_csv(tmp_path / "steady.csv", index=False)
+    words = ("score", fitted, tmp_path / "steady.csv", "-o", tmp_path / "s.csv", "--fail-on-drift")
+    assert "Compared with the training rows: steady" in run(*words).output
+    assert answer(*words)["drift"]["verdict"] == "steady"
+
+
+def test_a_moved_day_ends_with_its_own_exit_code_and_all_scores(fitted, tmp_path):
+    moved = day(1)
+    moved["b"] += 1
+    moved.to_csv(tmp_path / "moved.csv", index=False)
+    words = ("score", fitted, tmp_path / "moved.csv", "-o", tmp_path / "s.csv")
+    assert "b has moved" in run(*words).output
+    found = answer(*words, "--fail-on-drift", code=Exit.MOVED)["drift"]
+    assert [column["name"] for column in found["columns"]] == ["b"]
+    assert found["columns"][0]["p_value"] < 0.001
+    assert len(pd.read_csv(tmp_path / "s.csv")) == len(moved)
+
+
+def test_drift_is_the_same_in_pieces_and_after_an_interruption(fitted, tmp_path, monkeypatch):
+    moved = day(1)
+    moved["b"] += 1
+    moved.to_csv(tmp_path / "moved.csv", index=False)
+    words = ("score", fitted, tmp_path / "moved.csv", "-o", tmp_path / "s.csv")
+    whole = answer(*words)["drift"]
+    monkeypatch.setattr(scoring_table.score_table, "__defaults__", (100,))
+    added, add = [], scoring_table.Parts.add
+
+    def interrupted(self, index, piece):
+        if len(added) == 3:
+            raise KeyboardInterrupt
+        added.append(index)
+        add(self, index, piece)
+
+    monkeypatch.setattr(scoring_table.Parts, "add", interrupted)
+    answer(*words, code=Exit.INTERRUPTED)
+    monkeypatch.setattr(scoring_table.Parts, "add", add)
+    resumed = answer(*words)
+    assert resumed["resumed_rows"] == 300
+    assert resumed["drift"] == whole
+
+
+def test_info_says_what_a_model_is(fitted):
+    shown = run("info", fitted).output
+    assert "MultiView" in shown
+    assert "'south'" in shown
+    found = answer("info", fitted)
+    assert found["data"].endswith("january.csv")
+    assert [column["name"] for column in found["columns"]] == ["a", "b", "clinic"]
+    assert found["dropped"] == {"year": "the same value everywhere"}
+    assert found["versions"]["aberra"]
+    assert found["threshold"] > 0
+
+
+def test_info_of_what_is_no_model_is_a_sentence(tmp_path):
+    (tmp_path / "x.aberra").write_text("nothing")
+    assert "Cannot load" in run("info", tmp_path / "x.aberra", code=Exit.DATA).output
+
+
+def nightly(folder):
+    """Write the script of the documentation, with an `aberra` that is this one."""
+    text = (ROOT / "docs" / "second-day.md").read_text()
+    script = folder / "nightly.sh"
+    script.write_text(text.split("```sh\n")[1].split("```")[0])
+    shim = folder / "aberra"
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{MAIN}" "$@"\n')
+    shim.chmod(0o755)
+    return script
+
+
+MAIN = "from aberra.cli import main; main()"
+
+
+@pytest.mark.slow
+def test_the_nightly_job_of_the_documentation_runs_for_three_days(fitted, tmp_path):
+    script = nightly(tmp_path)
+    day(1).to_csv(tmp_path / "monday.csv", index=False)
+    day(2).assign(b=9.0).to_csv(tmp_path / "tuesday.csv", index=False)
+    (tmp_path / "wednesday.csv").write_text("a,b,clinic\n1,2,north\n3,4\n")
+    said = {}
+    for name in ("monday", "tuesday", "wednesday"):
+        words = ["sh", script, fitted, tmp_path / f"{name}.csv", tmp_path / f"{name}-scores.csv"]
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        out = subprocess.run(
+            words, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+        )
+        said[name] = (out.returncode, out.stdout)
+    assert said["monday"][0] == 0
+    assert said["monday"][1].startswith("steady")
+    assert said["tuesday"][0] == 0
+    assert said["tuesday"][1].startswith("moved")
+    assert "b has moved" in (tmp_path / "tuesday-scores.csv.html").read_text()
+    assert said["wednesday"][0] == 1
+    assert "line 3" in said["wednesday"][1]
