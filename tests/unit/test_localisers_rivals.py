@@ -20,6 +20,7 @@ from aberra.localise.fanogan import (
 )
 from aberra.localise.healing import healed
 from aberra.localise.intensity import IntensityThreshold, weighted_median
+from aberra.localise.nearest import NearestHealthy
 from aberra.localise.reconstruction import (
     DenseRun,
     DenseVAE,
@@ -51,8 +52,9 @@ QUICK = {
     "FAnoGAN": FAnoGAN(encoder_steps=3, **TINY),
     "VQTransformer": VQTransformer(transformer_steps=3, **TINY),
     "IntensityThreshold": IntensityThreshold(random_state=0),
+    "NearestHealthy": NearestHealthy(random_state=0),
 }
-NETWORKS = [name for name in QUICK if name != "IntensityThreshold"]
+NETWORKS = [name for name in QUICK if name not in ("IntensityThreshold", "NearestHealthy")]
 every = pytest.mark.parametrize("name", QUICK)
 each_network = pytest.mark.parametrize("name", NETWORKS)
 
@@ -255,6 +257,7 @@ LEARNT = {
         train_steps=60, transformer_steps=100, batch_size=8, unlikely=0.02, smooth=3
     ),
     "IntensityThreshold": IntensityThreshold("dark", smooth=3),
+    "NearestHealthy": NearestHealthy(smooth=3),
 }
 
 
