@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from aberra import IADC, NearestHealthy, load, save
-from aberra.errors import RoundsExhaustedWarning
+from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.localise.harmonise import harmonised
 from aberra.localise.nearest import blended, nearest_rows, spread_of, thumbnails
 from aberra.localise.restorers import MapStyle
@@ -123,6 +123,24 @@ def test_one_image_is_enough_and_a_saved_model_gives_the_same_bytes(tmp_path):
     sick, _ = with_lesion(heads(3, seed=1), 0.1)
     again = load(tmp_path / "near.aberra")
     assert again.anomaly_map(sick).tobytes() == model.anomaly_map(sick).tobytes()
+
+
+def test_averages_show_no_single_image_and_find_lesions_all_the_same():
+    images = heads(120)
+    model = NearestHealthy(n_neighbours=20, n_kept=25, keep="averages", random_state=0, smooth=3)
+    kept = model.fit(images).members_.nets[0].images.numpy()
+    trained = model.members_.frame.inward(images).numpy()
+    gaps = [np.abs(trained - one).mean(axis=(1, 2, 3)).min() for one in kept]
+    assert 5 < len(kept) <= 25
+    assert min(gaps) > 0.02
+    sick, mask = with_lesion(heads(6, seed=1), 0.1)
+    maps = model.anomaly_map(sick)
+    assert maps[mask].mean() > 3 * maps[~mask].mean()
+
+
+def test_averages_need_a_few_images():
+    with pytest.raises(DataError, match="at least 4 images"):
+        NearestHealthy(keep="averages", holdout=0).fit(heads(3))
 
 
 def test_an_ensemble_trusts_dirty_images_less():

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral
+from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from aberra.data.images import TrainingImages
+from aberra.data.images import TrainingImages, parts
 from aberra.declare import changed, estimator, learnt, parameter
+from aberra.errors import DataError
 from aberra.localise.base import Localiser
 from aberra.localise.frame import Frame
 from aberra.localise.harmonise import harmonised
@@ -22,6 +25,8 @@ from aberra.localise.intensity import weighted_median
 from aberra.localise.restorers import Error, MapStyle, Restorers, smoothed
 from aberra.rng import stream
 from aberra.scikit import Interval, StrOptions
+
+Keep = Literal["images", "averages"]
 
 USUAL_SIZE = 64
 THUMBNAIL = 16  # pixels a side of the small pictures by which images are compared
@@ -31,6 +36,7 @@ OUTLIER = 0.2  # a difference of this size, of a range of 2, counts half
 ROUNDS = 6  # in which pixels that do not fit lose their say
 CLOSEST = 5  # one neighbour in so many is close enough to say what varies at a place
 LEAST_SPREAD = 0.2  # added to what varies at a place
+FEWEST_AVERAGED = 4  # images that make an average: fewer would show a single patient
 
 
 def thumbnails(x: Tensor) -> Tensor:
@@ -74,6 +80,19 @@ def spread_of(nearest: Tensor, trust: Tensor) -> Tensor:
     few, share = nearest[:n].flatten(1), trust[:n] / trust[:n].sum()
     gaps = (few - weighted_median(few, share)).abs()
     return (share @ gaps).reshape(nearest.shape[1:])
+
+
+def averages(images: TrainingImages, weights: Tensor, n: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Return the means of groups of similar images, and how far each group is trusted."""
+    from sklearn.cluster import KMeans
+
+    small = torch.cat([thumbnails(part) for part in parts(images)]).double().numpy()
+    groups = KMeans(n, n_init=1, max_iter=50, random_state=seed % 2**32)
+    label = groups.fit(small, sample_weight=weights.double().numpy()).labels_
+    own = [torch.from_numpy(np.flatnonzero(label == k)) for k in range(n)]
+    own = [rows for rows in own if len(rows) >= FEWEST_AVERAGED]
+    means = [torch.einsum("n,nchw->chw", weights[r], images[r]) / weights[r].sum() for r in own]
+    return torch.stack(means), torch.stack([weights[rows].mean() for rows in own])
 
 
 @dataclass(frozen=True)
@@ -156,8 +175,8 @@ class NearestHealthy(Localiser):
     takes seconds. A localiser with a network that does not find more than this is not worth its
     training. Images must be aligned, as the slices of `aberra.data.mri` are.
 
-    Because images are kept, a saved model holds patients' scans: pass it on only where the scans
-    themselves could be passed on.
+    By default a saved model holds the images themselves: pass it on only where they could be
+    passed on, too, or keep averages (`keep="averages"`).
 
     See Also
     --------
@@ -182,8 +201,15 @@ class NearestHealthy(Localiser):
     n_kept: int = parameter(
         Interval(Integral, 1, None, closed="left"),
         default=2000,
-        doc="""Number of healthy images that are kept at most. If there are more, some are drawn, in
-        proportion to their weights.""",
+        doc="""Number of healthy images, or of averages of them, that are kept at most. If there are
+        more images, some are drawn, in proportion to their weights.""",
+    )
+    keep: Keep = parameter(
+        StrOptions({"images", "averages"}),
+        default="images",
+        doc="""What is kept: healthy images as they are, or the averages of groups of at least four
+        images that resemble each other. 300 averages with `n_neighbours=40` find nearly as much as
+        2000 images, make a small file, and show no single patient.""",
     )
     error: Error = parameter(
         StrOptions({"squared", "absolute", "net", "darker", "brighter"}),
@@ -227,16 +253,25 @@ class NearestHealthy(Localiser):
         return MapStyle(self.error, self.smooth)
 
     def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> Atlas:
-        n, c, h, w = images.shape
-        rows = torch.arange(n)
+        kept, trust = self._kept(images, weights, seed)
+        net = Atlas(AtlasPlan(len(kept), kept.shape[1], (kept.shape[2], kept.shape[3])))
+        net.images.copy_(kept)
+        net.trust.copy_(trust)
+        return net.eval()
+
+    def _kept(self, images: TrainingImages, weights: Tensor, seed: int) -> tuple[Tensor, Tensor]:
+        """Return what is kept of the images, and how far it is trusted."""
+        n, rows = len(images), torch.arange(len(images))
+        if self.keep == "averages":
+            n_groups = min(self.n_kept, n // FEWEST_AVERAGED)
+            if n_groups < 1:
+                raise DataError(f"Averages need at least {FEWEST_AVERAGED} images, but got {n}.")
+            return averages(images, weights, n_groups, seed)
         if n > self.n_kept:
             share = weights.double().numpy()
             drawn = stream(seed, 1).choice(n, self.n_kept, replace=False, p=share / share.sum())
             rows = torch.from_numpy(drawn).sort().values
-        net = Atlas(AtlasPlan(len(rows), c, (h, w)))
-        net.images.copy_(images[rows])
-        net.trust.copy_(weights[rows])
-        return net.eval()
+        return images[rows], weights[rows]
 
     def _members(self, frame: Frame, nets: list[Atlas]) -> Atlases:
         comparison = Comparison(self.n_neighbours, self.relative, self.harmonise)
