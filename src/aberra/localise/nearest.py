@@ -136,7 +136,9 @@ class Atlases(Restorers):
 
     def restore(self, x: Tensor) -> Tensor:
         """Return the blends of each member, (m, n, c, h, w)."""
-        return torch.stack([torch.stack([y for _, y, _ in self._all(net, x)]) for net in self.nets])
+        return torch.stack(
+            [torch.stack([y for _, y, _ in self.compared(net, x)]) for net in self.nets]
+        )
 
     def grid_maps(self, x: Tensor) -> Tensor:
         """Return the maps; a difference counts less where healthy images differ, too."""
@@ -144,16 +146,16 @@ class Atlases(Restorers):
 
     def _maps(self, net: Atlas, x: Tensor) -> list[Tensor]:
         if not self.comparison.relative:
-            return [self.style(seen[None], y[None]) for seen, y, _ in self._all(net, x)]
-        found = self._all(net, x)
+            return [self.style(seen[None], y[None]) for seen, y, _ in self.compared(net, x)]
+        found = self.compared(net, x)
         return [self.style(seen[None] / unit, y[None] / unit) for seen, y, unit in found]
 
-    def _all(self, net: Atlas, x: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def compared(self, net: Atlas, x: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Return each image as it is compared, its blend, and the spread that goes with it."""
         small = thumbnails(net.images)
-        return [self._compared(net, small, image) for image in x]
+        return [self._one(net, small, image) for image in x]
 
-    def _compared(self, net: Atlas, small: Tensor, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return an image as it is compared, its blend, and the spread that goes with it."""
+    def _one(self, net: Atlas, small: Tensor, image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         seen, k = image, self.comparison.n_neighbours
         rows = nearest_rows(thumbnails(seen[None]), small, k)
         if self.comparison.harmonise:
