@@ -14,7 +14,11 @@ from aberra.methods import methods as _registered
 
 __version__ = "0.1.0"
 
-FUNCTIONS = {"load": "aberra.model_file", "save": "aberra.model_file"}
+FUNCTIONS = {
+    "load": "aberra.model_file",
+    "load_pretrained": "aberra.pretrained",
+    "save": "aberra.model_file",
+}
 
 __all__ = sorted([method.name for method in _registered()] + list(FUNCTIONS))
 

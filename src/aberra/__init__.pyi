@@ -9,9 +9,11 @@ from aberra.detectors.rsrae import RSRAE as RSRAE
 from aberra.localise.diffusion import ADDM as ADDM, AnoDDPM as AnoDDPM, DDPM as DDPM
 from aberra.localise.fanogan import FAnoGAN as FAnoGAN
 from aberra.localise.intensity import IntensityThreshold as IntensityThreshold
+from aberra.localise.nearest import NearestHealthy as NearestHealthy
 from aberra.localise.reconstruction import DenseVAE as DenseVAE, SpatialAE as SpatialAE
 from aberra.localise.vqvae_transformer import VQTransformer as VQTransformer
 from aberra.model_file import load as load, save as save
+from aberra.pretrained import load_pretrained as load_pretrained
 from aberra.robust.adc import ADC as ADC
 from aberra.robust.iadc import IADC as IADC
 

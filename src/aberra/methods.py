@@ -206,6 +206,15 @@ _METHODS = [
         takes="images",
         localises=True,
     ),
+    Method(
+        "NearestHealthy",
+        "aberra.localise.nearest",
+        "Each image is compared with a blend of the healthy images that resemble it most; there "
+        "is no network.",
+        shell="nearest-healthy",
+        takes="images",
+        localises=True,
+    ),
 ]
 
 

@@ -178,6 +178,8 @@ ROUNDS = {**FEW, "max_rounds": 3}
 
 LEVEL = {"side": "both", "reference": "pixel", "smooth": 3, "holdout": 0.25,
          "false_alarm_rate": 0.05}  # fmt: skip
+NEAREST = {"n_neighbours": 8, "n_kept": 20, "keep": "images", "error": "net", "relative": True,
+           "harmonise": False, "smooth": 3, "holdout": 0.25, "false_alarm_rate": 0.05}  # fmt: skip
 TRAINED = {"preset": "small", "train_steps": 3, "batch_size": 4, "learning_rate": 1e-3,
            "error": "squared", "smooth": 3, "holdout": 0.25, "false_alarm_rate": 0.05,
            "device": "cpu", "precision": "float32"}  # fmt: skip
@@ -213,6 +215,11 @@ LOCALISERS: dict[str, tuple[str, dict[str, Any]]] = {
     "IntensityThreshold, overall": (
         "IntensityThreshold",
         {**LEVEL, "side": "dark", "reference": "overall"},
+    ),
+    "NearestHealthy": ("NearestHealthy", NEAREST),
+    "NearestHealthy, harmonised": (
+        "NearestHealthy",
+        {**NEAREST, "harmonise": True, "relative": False, "error": "absolute"},
     ),
 }  # fmt: skip
 

@@ -393,7 +393,9 @@ def test_scans(scans, tmp_path):
     assert said["view"] == f"aberra view {out} --scans {scans / 'new'}"
     assert list(said["errors"]) == ["broken.nii.gz"]
     table = pd.read_csv(out / "scores.csv").set_index("scan")
-    assert table.columns.tolist() == ["map", "segmentation", "score", "millilitres", "error"]
+    assert table.columns.tolist() == [
+        "map", "segmentation", "score", "millilitres", "findings", "not_scored", "error"
+    ]  # fmt: skip
     assert table["score"]["ward/sick.nii.gz"] > table["score"]["h.nii.gz"]
     assert table["map"]["ward/sick.nii.gz"] == "ward/sick_anomaly.nii.gz"
     scan, found = (

@@ -5,7 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from aberra import ADC, IADC, OCSVM, IntensityThreshold, load, save
-from aberra.contract.maps import CALIBRATION_IMAGES, upper_quantile
+from aberra.contract.maps import CALIBRATION_IMAGES, foreground, upper_quantile
 from aberra.errors import DataError
 from aberra.robust.weighting import importance_weights
 
@@ -35,7 +35,7 @@ def test_the_map_threshold_counts_training_images_by_the_trust_in_them(kind, ima
     trust = importance_weights(model.training_scores()) if kind is ADC else model.weights_
     rows = np.unique(np.linspace(0, 149, CALIBRATION_IMAGES).astype(int))
     maps = model.anomaly_map(images[rows])
-    counts = np.broadcast_to(trust[rows][:, None, None], maps.shape)
+    counts = trust[rows][:, None, None] * foreground(images[rows])
     assert model.map_threshold_ == upper_quantile(maps, counts, RATE)
     # Ten percent of the images are a quarter bright, but nobody trusts them.
     assert model.map_threshold_ < 1
@@ -49,7 +49,7 @@ def test_images_of_weight_zero_do_not_place_the_threshold(kind, images):
     model = fitted(kind, images, weight)
     maps = model.anomaly_map(images[140:])
     counts = importance_weights(model.training_scores())[140:, None, None]
-    expected = upper_quantile(maps, np.broadcast_to(counts, maps.shape), RATE)
+    expected = upper_quantile(maps, counts * foreground(images[140:]), RATE)
     assert model.map_threshold_ == expected
 
 

@@ -18,6 +18,7 @@ from aberra import (
     HybridOCSVM,
     IntensityThreshold,
     MultiView,
+    NearestHealthy,
     SpatialAE,
     VQTransformer,
 )
@@ -39,6 +40,7 @@ POSITIONAL = {
     FAnoGAN: ["preset"],
     VQTransformer: ["preset"],
     IntensityThreshold: ["side"],
+    NearestHealthy: ["n_neighbours"],
 }
 
 

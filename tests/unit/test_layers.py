@@ -40,6 +40,7 @@ LAYERS = {
     "localise": 4,
     "methods": 5,
     "model_file": 6,
+    "pretrained": 7,
     "explain": 6,
     "plots": 7,
     "recipe": 7,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from aberra import ADDM, DDPM, IADC, AnoDDPM, IntensityThreshold, SpatialAE, load, save
-from aberra.contract.maps import image_scores, upper_quantile
+from aberra.contract.maps import foreground, image_scores, upper_quantile
 from aberra.data.images import parts
 from aberra.errors import DataError
 from aberra.localise.checks import not_finite
@@ -198,6 +198,29 @@ def test_iadc_trains_localisers_and_gives_maps(tmp_path):
         IADC(DDPM()).fit(np.zeros((5, 3)))
 
 
+def test_background_and_its_noise_are_left_out_and_holes_are_not():
+    rng = np.random.default_rng(0)
+    images = 0.02 * rng.random((3, 1, 20, 20))
+    images[0, :, 4:16, 4:16] += 0.8
+    images[0, :, 8:11, 8:11] = 0.0  # as dark as the background, but inside
+    images[2] = 0.0
+    inside = np.zeros((20, 20), bool)
+    inside[4:16, 4:16] = True
+    found = foreground(images)
+    assert (found[0] == inside).all()
+    assert found[1].mean() > 0.9  # noise all over is no background
+    assert found[2].all()
+
+
+def test_the_false_alarm_rate_does_not_count_background():
+    rng = np.random.default_rng(0)
+    images = np.zeros((40, 1, 20, 20))
+    images[:, :, 5:15, 5:15] = 0.5 + 0.1 * rng.random((40, 1, 10, 10))
+    model = IntensityThreshold(holdout=0, false_alarm_rate=0.05, smooth=1, random_state=0)
+    flagged = model.fit(images).segment(images)
+    assert flagged[:, 5:15, 5:15].mean() == pytest.approx(0.05, abs=2e-3)
+
+
 def test_held_out_patients_do_not_train():
     model = DDPM(holdout=0.5)
     groups = np.repeat(["a", "b", "c", "d"], 5)
@@ -211,7 +234,7 @@ def test_threshold_meets_the_false_alarm_rate_where_it_was_placed(fitted):
     healthy = phantoms(10, seed=3)
     model = clone(fitted[DDPM]).set_params(false_alarm_rate=0.05).fit(phantoms())
     model.calibrate(healthy)
-    assert model.segment(healthy).mean() == pytest.approx(0.05, abs=1e-3)
+    assert model.segment(healthy)[foreground(healthy)].mean() == pytest.approx(0.05, abs=1e-3)
     inside = np.zeros((10, 16, 16), bool)
     inside[:, 4:12, 4:12] = True
     model.calibrate(healthy, inside)

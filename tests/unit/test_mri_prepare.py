@@ -174,3 +174,15 @@ def test_where_the_scan_ends_its_background_goes_on():
     images, _ = prepare(narrow, brain[10:-10], Preparation(field=300.0))
     assert not images[..., :8].any()
     assert not images[..., -8:].any()
+
+
+def test_headroom_leaves_room_above_white():
+    slices = np.full((1, 40, 40), 0.0)
+    slices[:, 5:35, 5:35] = 100.0
+    slices[:, 10:13, 10:13] = 140.0  # a bright lesion
+    tight, roomy = (normalise(slices, Preparation(headroom=room)) for room in (1.0, 1.5))
+    assert tight[0, 11, 11] == tight[0, 20, 20] == 1.0
+    assert roomy[0, 20, 20] == pytest.approx(1 / 1.5)
+    assert roomy[0, 11, 11] == pytest.approx(1.4 / 1.5)
+    with pytest.raises(ValueError, match="headroom"):
+        Preparation(headroom=0.5)

@@ -24,6 +24,7 @@ from aberra import (
     HybridOCSVM,
     IntensityThreshold,
     MultiView,
+    NearestHealthy,
     SpatialAE,
     VQTransformer,
 )
@@ -56,6 +57,7 @@ LOCALISERS = [
     FAnoGAN(encoder_steps=1, **BRIEF),
     VQTransformer(transformer_steps=1, **BRIEF),
     IntensityThreshold(random_state=0),
+    NearestHealthy(random_state=0),
 ]
 CASES = [(d, X) for d in DETECTORS for X in (TABLE, IMAGES)] + [(MultiView(random_state=0), WIDE)]
 

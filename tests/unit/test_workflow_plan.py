@@ -7,13 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from aberra import IADC, IntensityThreshold, MultiView
+from aberra import IADC, IntensityThreshold, MultiView, NearestHealthy
 from aberra.errors import ArgumentError
 from aberra.methods import Method, named, register
 from aberra.robust.ensemble import default_detector
 from aberra.workflow import choices, fit
 from aberra.workflow.localisers import about_map, prepared
-from aberra.workflow.plan import pixels_for, plan_for
+from aberra.workflow.plan import pixels_for, plan_for, set_up
 
 IMAGES = [method.shell for method in choices.detectors("images")]
 TABLES = [method.shell for method in choices.detectors("table")]
@@ -126,3 +126,11 @@ def test_help_waits_for_nothing_heavy():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+def test_a_map_that_shows_both_is_left_alone_when_both_are_looked_for():
+    near = NearestHealthy()
+    set_up(near, preset=None, look_for="both", checkpoint=None)
+    assert near.error == "net"
+    set_up(near, preset=None, look_for="darker", checkpoint=None)
+    assert near.error == "darker"

@@ -28,7 +28,14 @@ SHOWN_REASONS = 8
 
 @command
 def score(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that aberra fit wrote.")],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="A file that aberra fit wrote, or brain-t1: a model for T1-weighted brain scans "
+            "that comes with Aberra.",
+        ),
+    ],
     data: Annotated[
         str,
         typer.Argument(
@@ -223,7 +230,7 @@ def _tell_scans(found: ScoredScans) -> None:
     shell().say(_scan_table(found))
     shell().say(
         f"{found.n_scored} of {count(found.n_scans, 'scan')} scored now.\n"
-        f"{_failures(found.errors)}Look at them: {view}"
+        f"{_failures(found.errors)}{_not_scored(found)}Look at them: {view}"
     )
     shell().result(
         {
@@ -234,6 +241,19 @@ def _tell_scans(found: ScoredScans) -> None:
             "errors": found.errors,
             "view": view,
         }
+    )
+
+
+def _not_scored(found: ScoredScans) -> str:
+    """Say how much of the brain no slice covers."""
+    shares = [float(line["not_scored"]) for line in found.oddest]
+    if not shares or max(shares) < 0.01:
+        return ""
+    least, most = (f"{100 * share:.0f}" for share in (min(shares), max(shares)))
+    share = most if least == most else f"{least} to {most}"
+    return (
+        f"Not looked at: {share} % of the brain, which lies below the lowest slice (NAME_scored."
+        "nii.gz shows what was looked at).\n"
     )
 
 

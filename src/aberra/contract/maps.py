@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import ndimage
 
 from aberra.errors import DataError
 
 CALIBRATION_IMAGES = 128  # half a million pixels at 64 x 64 place a threshold well enough
+BLACK = 0.05  # share of the range of intensities that is background
 TOP_SHARE = 0.02  # an image's score is the mean over this share of its pixels, the oddest
 
 
@@ -28,6 +30,19 @@ def upper_quantile(values: NDArray[np.float32], counts: NDArray[Any], share: flo
     order = np.argsort(v)
     above = c.sum() - np.cumsum(c[order])
     return float(v[order][np.argmax(above <= share * c.sum())])
+
+
+def foreground(images: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return what is not black background in images (n, c, h, w), holes included: (n, h, w).
+
+    Background would make up most of a threshold's pixels and is never flagged, so a rate that
+    counts it is exceeded where it matters. Images that are all background count in full.
+    """
+    brightest = images.max(axis=1).astype(np.float32)
+    low, high = np.percentile(brightest, (0, 99), axis=(1, 2), keepdims=True)
+    seen = brightest > low + BLACK * (high - low)
+    filled = np.stack([ndimage.binary_fill_holes(one) for one in seen])
+    return filled | ~filled.any(axis=(1, 2), keepdims=True)
 
 
 def masked(maps: NDArray[Any], mask: ArrayLike | None) -> NDArray[Any]:

@@ -15,7 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from aberra.contract.maps import CALIBRATION_IMAGES, image_scores, masked, upper_quantile
+from aberra.contract.maps import (
+    CALIBRATION_IMAGES,
+    foreground,
+    image_scores,
+    masked,
+    upper_quantile,
+)
 from aberra.contract.members import Rows, Scores, tiles
 from aberra.contract.scorer import Scorer, all_or_nothing, checked_weights
 from aberra.data.images import TrainingImages
@@ -74,7 +80,8 @@ class Localiser(Scorer):
     false_alarm_rate: float = parameter(
         Interval(Real, 0, 1, closed="neither"),
         default=0.01,
-        doc="Share of the pixels of healthy images that `segment` may flag.",
+        doc="""Share of the pixels of healthy images that `segment` may flag. Black background does
+        not count.""",
     )
     threshold: float | str = changed(
         default="auto",
@@ -155,7 +162,7 @@ class Localiser(Scorer):
         with self._threads(), keeping_trainings():
             seeds = draw_seeds(entropy, 0, n=1)
             self.members_ = self._train(self._prepare(data), rows, weights[None], seeds)
-            return self._calibrated(data[which], None, weights[which])
+            return self._calibrated(data[which], foreground(data[which]), weights[which])
 
     def calibrate(self, X: ArrayLike, mask: ArrayLike | None = None) -> Self:
         """Place both thresholds on healthy images that were not trained on.
@@ -165,8 +172,9 @@ class Localiser(Scorer):
         X : array-like of shape (n, channels, height, width)
             Healthy images, held out.
         mask : array-like of shape (n, height, width), optional
-            Pixels that count for `map_threshold_`, for instance the brain; all by default. The
-            score of a whole image never knows a mask, and neither does `threshold_`.
+            Pixels that count for `map_threshold_`, for instance the brain; by default all that are
+            not black background. The score of a whole image never knows a mask, and neither does
+            `threshold_`.
 
         Returns
         -------
@@ -174,7 +182,8 @@ class Localiser(Scorer):
         """
         check_is_fitted(self, "members_")
         data = self._checked(X, reset=False)
-        return self._calibrated(data, mask, np.ones(len(data)))
+        counted = foreground(data) if mask is None else mask
+        return self._calibrated(data, counted, np.ones(len(data)))
 
     def anomaly_score(self, X: ArrayLike) -> Scores:
         """Return one score per image, the mean over its oddest pixels; high = anomalous.
@@ -252,9 +261,7 @@ class Localiser(Scorer):
 
     # Thresholds, and settings that change after the training
 
-    def _calibrated(
-        self, data: Images, mask: ArrayLike | None, weights: NDArray[np.float64]
-    ) -> Self:
+    def _calibrated(self, data: Images, mask: ArrayLike, weights: NDArray[np.float64]) -> Self:
         maps = self._answered(Restorers.maps, data)
         if not np.isfinite(maps).all():
             raise DivergenceError(

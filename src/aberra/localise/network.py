@@ -89,12 +89,13 @@ class NetworkLocaliser(Localiser):
         for the preset "paper" and "best" for the others.""",
     )
     error: Error | None = parameter(
-        StrOptions({"squared", "absolute", "darker", "brighter"}),
+        StrOptions({"squared", "absolute", "net", "darker", "brighter"}),
         None,
         default=None,
         doc="""What the map shows of the difference between an image and its restoration: its
-        square or its size, or only where the image is darker or brighter than restored. None takes
-        it from `style`: "absolute", or "squared" as printed.""",
+        square or its size, the size of its mean over 3 x 3 pixels ("net"), or only where the image
+        is darker or brighter than restored. None takes it from `style`: "absolute", or "squared"
+        as printed.""",
     )
     train_steps: int | None = parameter(
         Interval(Integral, 1, None, closed="left"),

@@ -17,7 +17,9 @@ from aberra.contract.members import Members
 from aberra.localise.frame import Frame
 
 Images = NDArray[Any]  # (n, c, h, w), any number type
-Error = Literal["squared", "absolute", "darker", "brighter"]
+Error = Literal["squared", "absolute", "net", "darker", "brighter"]
+
+NET = 3  # pixels a side over which the two sides of a shifted outline cancel
 
 TILE = 16  # images that are restored together
 
@@ -39,7 +41,9 @@ class MapStyle:
     def __call__(self, x: Tensor, restored: Tensor) -> Tensor:
         """Return the map (n, 1, h, w) of images and their restorations (n, c, h, w)."""
         gap = x - restored
-        if self.error == "squared":
+        if self.error == "net":
+            gap = smoothed(gap, NET).abs()
+        elif self.error == "squared":
             gap = gap.square()
         elif self.error == "absolute":
             gap = gap.abs()

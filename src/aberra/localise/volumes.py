@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from aberra.contract.maps import TOP_SHARE
 from aberra.data.mri.brain import Mask, brain_mask
-from aberra.data.mri.files import MAP, SEGMENTATION, read_volume, stem
+from aberra.data.mri.files import MAP, SCORED, SEGMENTATION, read_volume, stem
 from aberra.data.mri.grid import SliceGrid, covered, put_back
 from aberra.data.mri.nifti import check_mask, read_mask, write_nifti
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
+from aberra.files import write_atomically
+from aberra.localise.findings import Finding, findings, findings_csv
 from aberra.progress import advance
 
 MaskOf = Callable[[Path], Path]
@@ -43,7 +45,7 @@ class ScoredVolume:
     ----------
     scan : Volume
     anomaly_map : ndarray of float32, shape of the scan
-        0 where nothing was looked at.
+        0 where nothing was looked at; `looked_at` says where that is.
     segmentation : ndarray of bool, shape of the scan
         False where nothing was looked at.
     grid : SliceGrid
@@ -55,11 +57,24 @@ class ScoredVolume:
     segmentation: Mask
     grid: SliceGrid
     brain: Mask | None = None  # outside of which the map is blank
+    whole_brain: Mask | None = None  # whatever was looked at, to say what was not
 
     @property
     def scored(self) -> Mask:
         """The voxels that were looked at, brain mask aside."""
         return covered(self.grid, self.scan)
+
+    @property
+    def looked_at(self) -> Mask:
+        """The voxels of which the map says anything: on a slice, and inside the mask."""
+        return self.scored if self.brain is None else self.scored & self.brain
+
+    @property
+    def share_not_scored(self) -> float:
+        """Share of the brain that no slice covers, such as the cerebellum."""
+        if self.whole_brain is None:
+            return float("nan")
+        return float((self.whole_brain & ~self.scored).sum() / self.whole_brain.sum())
 
     @property
     def millilitres(self) -> float:
@@ -73,7 +88,7 @@ class ScoredVolume:
 
         Blank voxels outside the brain do not count: a scan's field of view is no anomaly.
         """
-        seen = self.anomaly_map[self.scored if self.brain is None else self.scored & self.brain]
+        seen = self.anomaly_map[self.looked_at]
         k = max(1, round(TOP_SHARE * seen.size))
         return float(np.partition(seen, seen.size - k)[-k:].mean(dtype=np.float64))
 
@@ -82,6 +97,11 @@ class ScoredVolume:
         """Which slices were scored, in one line."""
         depths = self.grid.below_top
         return f"{len(depths)} axial slices, {depths[0]:g}-{depths[-1]:g} mm below top of brain"
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What was flagged, piece by piece, the largest first."""
+        return findings(self.anomaly_map, self.segmentation, self.scan.affine)
 
 
 def score_volume(
@@ -135,9 +155,9 @@ def score_volume(
     anomaly_map = put_back(maps, grid, scan)
     segmentation = put_back(odd, grid, scan) > 0.5
     if mask is None:
-        return ScoredVolume(scan, anomaly_map, segmentation, grid)
+        return ScoredVolume(scan, anomaly_map, segmentation, grid, whole_brain=brain)
     anomaly_map[~brain] = 0.0
-    return ScoredVolume(scan, anomaly_map, segmentation & brain, grid, brain)
+    return ScoredVolume(scan, anomaly_map, segmentation & brain, grid, brain, brain)
 
 
 def _brain(scan: Volume, mask: Mask | Literal["auto"] | None) -> Mask:
@@ -168,6 +188,8 @@ class ScanRecord:
     millilitres: float = float("nan")
     error: str | None = None
     score: float = float("nan")
+    n_findings: int = 0
+    share_not_scored: float = float("nan")
 
 
 def score_scan(
@@ -191,7 +213,8 @@ def score_scan(
     path : Path
         The scan: a NIfTI file or the folder of a DICOM series.
     folder : Path
-        Gets `NAME_anomaly.nii.gz` and `NAME_segmentation.nii.gz`.
+        Gets `NAME_anomaly.nii.gz`, `NAME_segmentation.nii.gz`, `NAME_scored.nii.gz` (1 where the
+        map says anything) and `NAME_findings.csv` (what was flagged, piece by piece).
     preparation : Preparation, optional
         The one that the model was trained with.
     mask : callable, "auto" or None, default=None
@@ -212,6 +235,9 @@ def score_scan(
 
 def _write(scored: ScoredVolume, path: Path, folder: Path) -> ScanRecord:
     name, note = stem(path), f"Aberra: {scored.description}"
+    found = scored.findings
+    write_nifti(folder / f"{name}{SCORED}.nii.gz", scored.looked_at, scored.scan, note)
+    write_atomically(folder / f"{name}_findings.csv", findings_csv(found))
     return ScanRecord(
         path,
         write_nifti(folder / f"{name}{MAP}.nii.gz", scored.anomaly_map, scored.scan, note),
@@ -222,6 +248,8 @@ def _write(scored: ScoredVolume, path: Path, folder: Path) -> ScanRecord:
         float(scored.anomaly_map.max()),
         scored.millilitres,
         score=scored.score,
+        n_findings=len(found),
+        share_not_scored=scored.share_not_scored,
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from aberra.contract.maps import CALIBRATION_IMAGES, masked, upper_quantile
+from aberra.contract.maps import CALIBRATION_IMAGES, foreground, masked, upper_quantile
 from aberra.contract.members import Data, Scores, tiles
 from aberra.contract.rows import RowScorer
 from aberra.contract.scorer import Scorer
@@ -132,7 +132,8 @@ class Ensemble(RowScorer):
     def _place_map_threshold(self, data: Data, trust: Scores) -> None:
         """Place `map_threshold_` on some training images, each counted by the trust in it.
 
-        The share of their pixels above it is the localiser's `false_alarm_rate`.
+        The share of their pixels above it is the localiser's `false_alarm_rate`; black background
+        does not count.
         """
         if not self.localises:
             self.__dict__.pop("map_threshold_", None)  # of an earlier fit with another detector
@@ -141,7 +142,8 @@ class Ensemble(RowScorer):
         n = min(len(trusted), CALIBRATION_IMAGES)
         some = trusted[np.unique(np.linspace(0, len(trusted) - 1, n).astype(np.int64))]
         maps = self._averaged(Committee.maps, data[some])
-        counts = np.broadcast_to(trust[some][:, None, None], maps.shape)
+        seen = foreground(data[some].reshape(len(some), -1, *maps.shape[1:]))
+        counts = trust[some][:, None, None] * seen
         self.map_threshold_ = upper_quantile(maps, counts, self.detector.false_alarm_rate)
 
 

@@ -14,7 +14,16 @@ from aberra.localise.volumes import ScanRecord, score_scan
 from aberra.progress import advance
 from aberra.scoring.folder import Line, ResultFolder
 
-COLUMNS = ("scan", "map", "segmentation", "score", "millilitres", "error")
+COLUMNS = (
+    "scan",
+    "map",
+    "segmentation",
+    "score",
+    "millilitres",
+    "findings",
+    "not_scored",
+    "error",
+)
 
 
 @dataclass(frozen=True)
@@ -92,5 +101,7 @@ def _line(record: ScanRecord, name: str, folder: Path) -> Line:
         "segmentation": record.segmentation_path.relative_to(folder).as_posix(),
         "score": repr(record.score),
         "millilitres": f"{record.millilitres:.3f}",
+        "findings": str(record.n_findings),
+        "not_scored": f"{record.share_not_scored:.3f}",
         "error": "",
     }

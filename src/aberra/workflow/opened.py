@@ -10,6 +10,7 @@ from typing import Any
 
 from aberra import model_file
 from aberra.errors import DataError
+from aberra.pretrained import model_path
 from aberra.recipe import Recipe, Source
 from aberra.workflow.choices import CALLED
 from aberra.workflow.outcome import Fitted, save_with_recipe
@@ -54,11 +55,11 @@ class Opened:
 
 
 def opened(model: Any) -> Opened:
-    """Return a model that was given as a path, as a `Fitted`, or as an estimator."""
+    """Return a model that was given as a path, a pretrained name, a `Fitted` or an estimator."""
     if isinstance(model, Fitted):
         return Opened(model.model, model.recipe, model.path)
     if not isinstance(model, str | Path):
         return Opened(model, None, None)
-    path = Path(model)
+    path = model_path(model)
     fitted = model_file.load(path)
     return Opened(fitted, Recipe.of(model_file.load_notes(path)), path)

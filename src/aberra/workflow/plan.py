@@ -119,6 +119,8 @@ def set_up(
 
 def _what_counts(localiser: Any, look_for: LookFor) -> dict[str, str]:
     """Return the setting that makes the map show only what is looked for."""
+    if look_for == "both" and localiser.get_params(deep=False).get("error") == "net":
+        return {}  # it shows both as it is
     for name, values in (("error", ERRORS), ("side", SIDES)):
         if name in localiser.get_params(deep=False):
             return {name: values[look_for]}

@@ -44,7 +44,8 @@ def score(
     Parameters
     ----------
     model : path, Fitted or estimator
-        A model file, what `fit` returned, or any fitted model of Aberra.
+        A model file, the name of a model that comes with Aberra ("brain-t1"), what `fit` returned,
+        or any fitted model of Aberra.
     data : path
         Data of the kind that the model was fitted on; "-" for a table from standard input.
     output : path

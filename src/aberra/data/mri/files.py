@@ -9,7 +9,11 @@ from aberra.data.mri.nifti import ENDINGS, read_nifti
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 
-MAP, SEGMENTATION = "_anomaly", "_segmentation"
+MAP, SEGMENTATION, SCORED = "_anomaly", "_segmentation", "_scored"
+OWN = (MAP, SEGMENTATION, SCORED)
+# How masks and label maps are called: by BIDS, and by habit.
+MASKS = ("_mask", "_dseg", "_probseg", "_seg", "_lesion", "_label", "_labels", "_roi")
+DERIVED = "derivatives"  # BIDS: what was computed from the scans
 
 
 def read_volume(path: str | Path, axes: str | None = None) -> Volume:
@@ -42,6 +46,8 @@ def find_volumes(folder: str | Path, pattern: str = "*") -> list[Path]:
     folder : path
     pattern : str, default="*"
         What the name of a NIfTI file or of a DICOM folder must look like, such as "*_t1w.nii.gz".
+        With "*", masks and label maps (names that end in _mask, _dseg, _seg and the like) and
+        everything in a folder `derivatives` are passed over; another pattern takes what it names.
 
     Returns
     -------
@@ -55,6 +61,8 @@ def find_volumes(folder: str | Path, pattern: str = "*") -> list[Path]:
     files = [p for p in root.rglob(pattern) if p.is_file() and _is_scan(p)]
     folders = [p for p in (root, *root.rglob(pattern)) if p.is_dir() and _is_series(p)]
     scans = sorted(files + folders)
+    if pattern == "*":
+        scans = [p for p in scans if not _is_derived(p, root)]
     if not scans:
         raise DataError(f"No NIfTI file and no DICOM series like {pattern!r} below {root}.")
     return scans
@@ -72,8 +80,14 @@ def _is_scan(path: Path) -> bool:
     return (
         path.name.endswith(ENDINGS)
         and not path.name.startswith(".")
-        and not stem(path).endswith((MAP, SEGMENTATION))
+        and not stem(path).endswith(OWN)
     )
+
+
+def _is_derived(path: Path, root: Path) -> bool:
+    """Say whether a path is called as masks are, or lies where BIDS puts what was computed."""
+    masks = path.is_file() and stem(path).lower().endswith(MASKS)
+    return masks or DERIVED in path.relative_to(root).parts
 
 
 def _is_series(folder: Path) -> bool:

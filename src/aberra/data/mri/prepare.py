@@ -45,7 +45,10 @@ class Preparation:
     head : float, default=0.15
         The head is what exceeds this share of the brightest, counted from black.
     white : float, default=83.0
-        Percentile of the head that becomes 1; what is brighter is cut off.
+        Percentile of the head that becomes 1 (or 1 / `headroom`).
+    headroom : float, default=1.0
+        How many times as bright as `white` the brightest is that can still be told apart; what is
+        brighter is cut off. With 1 a lesion that is brighter than white matter cannot be seen.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Preparation:
     black: float = 20.0
     head: float = 0.15
     white: float = 83.0
+    headroom: float = 1.0
 
     def __post_init__(self) -> None:
         _check(self.size >= 8, "size", self.size, "be at least 8 pixels")
@@ -78,6 +82,7 @@ class Preparation:
         _check(0 <= self.black <= 100, "black", self.black, "be a percentile")
         _check(0 < self.white <= 100, "white", self.white, "be a percentile")
         _check(0 <= self.head < 1, "head", self.head, "lie in [0, 1)")
+        _check(self.headroom >= 1, "headroom", self.headroom, "be at least 1")
 
     @property
     def pixel(self) -> float:
@@ -158,7 +163,7 @@ def _scaled(values: NDArray[np.float32], preparation: Preparation) -> NDArray[np
     white = float(np.percentile(head, preparation.white)) if len(head) else 0.0
     if white <= 0.0:  # an empty slice stays black
         return np.zeros_like(values)
-    return np.clip(values / np.float32(white), 0.0, 1.0)
+    return np.clip(values / np.float32(white * preparation.headroom), 0.0, 1.0)
 
 
 def _check(fine: bool, name: str, value: object, must: str) -> None:

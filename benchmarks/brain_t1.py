@@ -1,0 +1,183 @@
+"""The model `brain-t1` that comes with the package: how it was made, and what it finds.
+
+ABERRA_DATA=... python -m benchmarks.brain_t1 make        the model file of the package
+ABERRA_DATA=... python -m benchmarks.brain_t1 measure     results/brain_t1.jsonl
+
+The model keeps averages of slices of healthy IXI subjects, prepared as `aberra score` prepares
+scans. The subjects of the eight whole volumes train nothing and place no threshold: they are
+measured, once as they are and twelve times with a lesion pasted in world coordinates.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from aberra import NearestHealthy, load
+from aberra.data.mri.brain import brain_mask
+from aberra.data.mri.files import read_volume
+from aberra.data.mri.grid import cut
+from aberra.data.mri.prepare import Preparation, prepare
+from aberra.data.mri.volume import Volume
+from aberra.localise.volumes import ScoredVolume, score_volume
+from aberra.model_file import load_notes
+from aberra.recipe import Recipe
+from aberra.workflow.outcome import save_with_recipe
+from benchmarks.records import append, data_folder, environment
+
+MODEL = Path("src/aberra/pretrained/brain-t1.aberra")
+RESULTS = Path("results/brain_t1.jsonl")
+PREPARATION = Preparation(normalise="slice", headroom=1.5)
+IN_STACK = replace(PREPARATION, below_top=(0.0, 70.0))  # the first slice is the top
+STACK = np.array([[0, 0, 2.0, 0], [0, -2.0, 0, 0], [-2.0, 0, 0, 0], [0, 0, 0, 1.0]])
+AXES = "SPR"  # the headers of the IXI volumes are wrong
+N_CALM = 20  # subjects that place the thresholds
+RATE = 0.01
+N_LESIONS = 12
+MILLILITRES = (2.0, 20.0)
+SHADES = {"dark": (0.2, 0.7), "bright": (1.25, 1.6)}  # times the tissue around
+
+Images = NDArray[np.float32]
+Flags = NDArray[np.bool_]
+
+
+def volumes() -> list[Path]:
+    """Return the whole heads that nothing is learnt from."""
+    return sorted((data_folder() / "mri" / "nifti").glob("*_t1w.nii.gz"))
+
+
+def slices_of(names: NDArray[Any], held: Any) -> tuple[Images, Flags, NDArray[Any]]:
+    """Return the slices of subjects as scoring sees them, their brains, and whose they are."""
+    images, brains, owners = [], [], []
+    for name in names:
+        own = held["subject"] == name
+        stack = Volume(held["img"][own].astype(np.float32), STACK)
+        x, grid = prepare(stack, held["brain"][own], IN_STACK)
+        mask = Volume(held["brain"][own].astype(np.float32), STACK)
+        images.append(x)
+        brains.append(cut(mask, grid, 0.0) > 0.5)
+        owners += [name] * len(x)
+    return np.concatenate(images), np.concatenate(brains), np.array(owners)
+
+
+def make(args: argparse.Namespace) -> None:
+    """Learn from the IXI slices, and save model and recipe."""
+    file = np.load(data_folder() / "mri" / "ixi185_t1_axial128.npz")
+    held = {name: file[name] for name in file.files}
+    unseen = {path.name.removesuffix("_t1w.nii.gz") for path in volumes()}
+    names = np.array([n for n in np.unique(held["subject"]) if n not in unseen])
+    names = np.random.default_rng(0).permutation(names)
+    images, _, owners = slices_of(names[N_CALM:], held)
+    calm, brains, _ = slices_of(names[:N_CALM], held)
+    model = NearestHealthy(
+        40, n_kept=args.kept, keep="averages", holdout=0.0, false_alarm_rate=RATE, random_state=0
+    )
+    model.fit(images, groups=owners).calibrate(calm, brains)
+    n = len(model.members_.nets[0].images)
+    recipe = Recipe(
+        "volumes",
+        "IXI",
+        len(images),
+        preparation=asdict(PREPARATION),
+        choices=[
+            ("data", f"{len(names) - N_CALM} healthy subjects of IXI, {len(images):,} slices"),
+            ("detector", f"NearestHealthy with {n} averages, 40 neighbours"),
+            ("threshold", f"{RATE:.0%} of the brain of {N_CALM} other healthy subjects is flagged"),
+        ],
+        map_threshold=model.map_threshold_,
+    )
+    save_with_recipe(model, recipe, MODEL)
+    print(MODEL, MODEL.stat().st_size / 1e6, "MB", n, "averages", model.map_threshold_)
+
+
+def with_lesion(
+    scan: Volume, brain: Flags, seen: Flags, kind: str, rng: np.random.Generator
+) -> tuple[Volume, Flags, float]:
+    """Return a scan with an ellipsoid in its brain, where it is, and its millilitres."""
+    size = float(np.exp(rng.uniform(*np.log(MILLILITRES))))
+    radius = (3000 * size / (4 * np.pi)) ** (1 / 3)  # mm
+    depth = ndimage.distance_transform_edt(brain & seen, sampling=scan.spacing)
+    places = np.argwhere(depth >= min(0.8 * radius, 0.7 * depth.max()))
+    centre = scan.to_world(places[rng.integers(len(places))])
+    grid = np.argwhere(np.ones(scan.array.shape, bool))
+    stretch = rng.permutation([1.3, 1.0, 1 / 1.3])
+    away = np.linalg.norm((scan.to_world(grid) - centre) / stretch, axis=1)
+    mask = (away.reshape(scan.array.shape) <= radius) & brain
+    cover = ndimage.gaussian_filter(mask.astype(np.float32), 0.8) * brain
+    level = np.median(scan.array[mask]) * rng.uniform(*SHADES[kind])
+    array = scan.array + cover * (level - scan.array)
+    return Volume(array, scan.affine, axes=scan.axes), mask, size
+
+
+def measure(args: argparse.Namespace) -> None:
+    """Score the unseen heads, healthy and with lesions, as `aberra score` does."""
+    model, recipe = load(MODEL), Recipe.of(load_notes(MODEL))
+    assert recipe is not None
+    for line in measured(model, recipe):
+        append(args.out, {**line, **environment()})
+        print(line, flush=True)
+
+
+def measured(model: Any, recipe: Recipe) -> Iterator[dict[str, Any]]:
+    """Yield one line for each healthy head and each lesion."""
+    rng = np.random.default_rng(7)
+    paths = volumes()
+    calm: list[tuple[Volume, Flags, ScoredVolume]] = []
+    for path in paths:
+        scan = read_volume(path, AXES)
+        brain = brain_mask(scan)
+        found = scored(model, recipe, scan, brain)
+        share = float(found.segmentation.sum() / (found.scored & brain).sum())
+        unscored = float((brain & ~found.scored).sum() / brain.sum())
+        calm.append((scan, brain, found))
+        yield {
+            "head": path.name, "lesion": None, "score": round(found.score, 3),
+            "flagged ml": round(found.millilitres, 1), "share": round(share, 4),
+            "brain below": round(unscored, 3),
+        }  # fmt: skip
+    for k in range(N_LESIONS):
+        scan, brain, healthy = calm[k % len(calm)]
+        kind = ("dark", "bright")[k % 2]
+        sick, mask, size = with_lesion(scan, brain, healthy.scored, kind, rng)
+        yield {"head": paths[k % len(calm)].name, "lesion": kind, "ml": round(size, 1),
+               **outcome(scored(model, recipe, sick, brain_mask(sick)), mask, healthy)}  # fmt: skip
+
+
+def scored(model: Any, recipe: Recipe, scan: Volume, brain: Flags) -> ScoredVolume:
+    """Score a scan with its automatic mask."""
+    return score_volume(model, scan, recipe.scan_preparation(), brain, recipe.map_threshold)
+
+
+def outcome(found: ScoredVolume, mask: Flags, healthy: ScoredVolume) -> dict[str, Any]:
+    """Say whether a lesion was found."""
+    peak = np.unravel_index(int(found.anomaly_map.argmax()), mask.shape)
+    overlap = 2 * (found.segmentation & mask).sum() / (found.segmentation.sum() + mask.sum())
+    return {
+        "peak inside": bool(ndimage.binary_dilation(mask)[peak]),
+        "above healthy": bool(found.score > healthy.score),
+        "dice": round(float(overlap), 3),
+        "flagged": round(float(found.segmentation[mask].mean()), 3),
+    }
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("task", choices=("make", "measure"))
+    parser.add_argument("--kept", type=int, default=290)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    args = parser.parse_args()
+    {"make": make, "measure": measure}[args.task](args)
+
+
+if __name__ == "__main__":
+    main()

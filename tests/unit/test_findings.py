@@ -1,0 +1,92 @@
+"""What was flagged, piece by piece; what was not looked at; what is no scan."""
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aberra.data.mri.files import find_volumes
+from aberra.data.mri.nifti import read_nifti, write_nifti
+from aberra.data.mri.phantom import head_phantom
+from aberra.data.mri.prepare import Preparation
+from aberra.localise.findings import findings, findings_csv
+from aberra.localise.volumes import score_scan, score_volume
+
+TURNED = np.array([[0, 2.0, 0, -10], [0, 0, 3.0, 5], [-1.0, 0, 0, 7], [0, 0, 0, 1]])
+
+
+class Dark:
+    """Stands for a trained localiser: what is dark is odd."""
+
+    def anomaly_map(self, images):
+        return 1 - images[:, 0]
+
+    def segment(self, images):
+        return images[:, 0] < 0.3
+
+
+def test_pieces_have_their_size_place_and_height():
+    heights = np.zeros((20, 20, 20))
+    heights[2:6, 3:5, 10:14] = 2.0  # 32 voxels of 6 mm3
+    heights[2, 3, 10] = 5.0
+    heights[10:15, 10:15, 2:6] = 3.0  # 100 voxels
+    heights[18, 18, 18] = 9.0  # 0.006 ml: too small
+    first, second = findings(heights, heights > 1, TURNED)
+    assert (first.number, second.number) == (1, 2)
+    assert first.millilitres == pytest.approx(0.6)
+    assert second.millilitres == pytest.approx(0.192)
+    assert (second.x, second.y, second.z) == pytest.approx((2 * 3.5 - 10, 3 * 11.5 + 5, 7 - 3.5))
+    assert (second.peak, second.mean) == pytest.approx((5.0, 2.0 + 3 / 32))
+
+
+def test_voxels_that_touch_at_a_corner_are_one_piece_and_nothing_gives_nothing():
+    flagged = np.zeros((8, 8, 8), bool)
+    flagged[1:4, 1:4, 1:4] = flagged[4:7, 4:7, 4:7] = True
+    assert len(findings(flagged * 1.0, flagged, np.diag([2.0, 2, 2, 1]))) == 1
+    assert findings(np.zeros((4, 4, 4)), np.zeros((4, 4, 4), bool), np.eye(4)) == []
+    assert findings_csv([]) == b"number,millilitres,x,y,z,peak,mean\n"
+
+
+def test_a_scan_gets_its_findings_and_a_mask_of_what_was_looked_at(tmp_path):
+    scan, _ = head_phantom(lesion=(-30, 20, 30))
+    path = write_nifti(tmp_path / "head.nii.gz", scan.array, scan)
+    record = score_scan(Dark(), path, tmp_path / "maps", mask="auto", threshold=0.7)
+    text = (tmp_path / "maps" / "head_findings.csv").read_text()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == record.n_findings
+    places = np.array([[float(row[k]) for k in "xyz"] for row in rows])
+    assert np.linalg.norm(places - (-30, 20, 30), axis=1).min() < 6
+    seen = read_nifti(tmp_path / "maps" / "head_scored.nii.gz").array > 0
+    heights = read_nifti(tmp_path / "maps" / "head_anomaly.nii.gz").array
+    assert seen.any()
+    assert not heights[~seen].any()
+
+
+def test_what_lies_below_the_slices_is_said():
+    scan, brain = head_phantom()
+    shallow = score_volume(Dark(), scan, Preparation(below_top=(8, 40)), brain)
+    deep = score_volume(Dark(), scan, Preparation(below_top=(0, 200)), brain)
+    assert shallow.share_not_scored > 0.3
+    assert deep.share_not_scored < 0.02
+    assert (shallow.looked_at <= brain).all()
+
+
+def test_masks_and_derivatives_are_no_scans(tmp_path):
+    scan, _ = head_phantom()
+    names = [
+        "sub-01/anat/sub-01_T1w.nii.gz",
+        "sub-01/anat/sub-01_desc-brain_mask.nii.gz",
+        "sub-01/anat/sub-01_dseg.nii.gz",
+        "sub-02_seg.nii",
+        "derivatives/fmriprep/sub-01/anat/sub-01_desc-preproc_T1w.nii.gz",
+        "maps/sub-01_T1w_scored.nii.gz",
+    ]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        write_nifti(tmp_path / name, scan.array, scan)
+    assert find_volumes(tmp_path) == [tmp_path / names[0]]
+    assert find_volumes(tmp_path, "*_dseg*") == [tmp_path / names[2]]
+    below = find_volumes(tmp_path / Path(names[4]).parts[0])
+    assert below == [tmp_path / names[4]]

@@ -1,0 +1,152 @@
+"""The localiser without a network: neighbours, blends, and intensities set right."""
+
+import numpy as np
+import pytest
+import torch
+
+from aberra import IADC, NearestHealthy, load, save
+from aberra.errors import DataError, RoundsExhaustedWarning
+from aberra.localise.harmonise import harmonised
+from aberra.localise.nearest import blended, nearest_rows, spread_of, thumbnails
+from aberra.localise.restorers import MapStyle
+
+ONES = torch.ones(8)
+
+
+def heads(n, seed=0, side=32):
+    """Ellipses of changing size, with brightness that falls off and a fold or two."""
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[:side, :side] / (side - 1) * 2 - 1
+    wide, tall = rng.uniform(0.6, 0.9, (2, n, 1, 1))
+    slope = rng.uniform(-0.2, 0.2, (n, 1, 1))
+    inside = (x / wide) ** 2 + (y / tall) ** 2 < 1
+    fold = 0.1 * np.sin(6 * x + rng.uniform(0, 6, (n, 1, 1)))
+    images = inside * (0.6 + slope * y + fold) + 0.01 * rng.standard_normal((n, side, side))
+    return images[:, None].clip(0, 1).astype(np.float32)
+
+
+def with_lesion(images, level):
+    """Plant a square of one brightness in each image."""
+    sick, mask = images.copy(), np.zeros(images[:, 0].shape, bool)
+    sick[:, :, 12:18, 12:18] = level
+    mask[:, 12:18, 12:18] = True
+    return sick, mask
+
+
+def test_the_nearest_are_found_in_spite_of_a_lesion():
+    images = torch.from_numpy(heads(50))
+    sick = images[7:8].clone()
+    sick[:, :, 10:16, 10:16] = 0
+    small = thumbnails(images)
+    assert int(nearest_rows(thumbnails(sick), small, 3)[0]) == 7
+
+
+def test_a_blend_of_healthy_images_is_found_and_a_lesion_is_left_out():
+    nearest = torch.from_numpy(heads(8)) * 2 - 1
+    image = nearest[:3].mean(dim=0)
+    assert (blended(image, nearest, ONES) - image).abs().mean() < 0.02
+    sick = image.clone()
+    sick[:, 12:18, 12:18] = -1
+    inside = blended(sick, nearest, ONES)[:, 12:18, 12:18]
+    assert (inside - image[:, 12:18, 12:18]).abs().mean() < 0.1
+    assert (inside - sick[:, 12:18, 12:18]).abs().mean() > 0.5
+
+
+def test_a_neighbour_that_is_not_trusted_hardly_takes_part():
+    nearest = torch.from_numpy(heads(8)) * 2 - 1
+    nearest[0] = 1.0
+    trust = ONES.clone()
+    trust[0] = 1e-6
+    image = nearest[1:].mean(dim=0)
+    assert (blended(image, nearest, trust) - image).abs().max() < 0.1
+    assert spread_of(nearest.repeat(5, 1, 1, 1), trust.repeat(5)).max() < 1
+
+
+def test_net_differences_cancel_at_a_shifted_outline_and_stay_in_a_lesion():
+    x = torch.zeros(1, 1, 16, 16)
+    stripes = x.clone()
+    stripes[..., ::2] = 1.0
+    lesion = x.clone()
+    lesion[..., 4:12, 4:12] = 1.0
+    net = MapStyle("net", 1)
+    assert torch.allclose(net(stripes, stripes.roll(1, 3))[..., 4:12], torch.tensor(1 / 3))
+    assert torch.allclose(net(lesion, x)[..., 5:11, 5:11], torch.tensor(1.0))
+
+
+def test_intensities_are_set_right_and_a_lesion_keeps_its_contrast():
+    healthy = torch.from_numpy(heads(1)[0]) * 2 - 1
+    image = ((healthy.clamp(-1, 1) + 1) / 2).sqrt() * 2 - 1  # another contrast
+    inside = healthy > -0.5
+    right = harmonised(image, healthy)
+    assert (right - healthy)[inside].abs().mean() < 0.2 * (image - healthy)[inside].abs().mean()
+    sick = image.clone()
+    sick[:, 12:18, 12:18] = -0.6
+    gap = (healthy - harmonised(sick, healthy))[:, 12:18, 12:18]
+    assert gap.mean() > 0.5
+    assert torch.equal(harmonised(image, torch.full_like(image, -1.0)), image)
+
+
+@pytest.mark.parametrize("level", [0.1, 1.0])
+def test_dark_and_bright_lesions_stand_out(level):
+    model = NearestHealthy(smooth=3, random_state=0).fit(heads(120))
+    sick, mask = with_lesion(heads(6, seed=1), level)
+    maps = model.anomaly_map(sick)
+    assert maps[mask].mean() > 4 * maps[~mask].mean()
+    found = model.segment(sick)
+    assert found[mask].mean() > 0.8
+    assert found[~mask].mean() < 0.15
+
+
+def test_another_contrast_needs_harmonising():
+    model = NearestHealthy(smooth=3, random_state=0).fit(heads(120))
+    other = np.sqrt(heads(6, seed=1))
+    plain = model.anomaly_map(other).mean()
+    assert model.set_params(harmonise=True).anomaly_map(other).mean() < 0.6 * plain
+
+
+def test_no_more_than_n_kept_images_are_kept_and_those_without_weight_never():
+    images = heads(40)
+    weights = np.r_[np.ones(20), np.zeros(20)]
+    model = NearestHealthy(n_kept=12, holdout=0, random_state=0).fit(images, sample_weight=weights)
+    kept = model.members_.nets[0].images.numpy()
+    frame = model.members_.frame
+    assert len(kept) == 12
+    trusted = frame.inward(images[:20]).numpy()
+    assert all((one == trusted).all(axis=(1, 2, 3)).any() for one in kept)
+
+
+def test_one_image_is_enough_and_a_saved_model_gives_the_same_bytes(tmp_path):
+    alone = NearestHealthy(holdout=0).fit(heads(1))
+    assert np.isfinite(alone.anomaly_map(heads(2))).all()
+    model = NearestHealthy(random_state=0).fit(heads(30))
+    save(model, tmp_path / "near.aberra")
+    sick, _ = with_lesion(heads(3, seed=1), 0.1)
+    again = load(tmp_path / "near.aberra")
+    assert again.anomaly_map(sick).tobytes() == model.anomaly_map(sick).tobytes()
+
+
+def test_averages_show_no_single_image_and_find_lesions_all_the_same():
+    images = heads(120)
+    model = NearestHealthy(n_neighbours=20, n_kept=25, keep="averages", random_state=0, smooth=3)
+    kept = model.fit(images).members_.nets[0].images.numpy()
+    trained = model.members_.frame.inward(images).numpy()
+    gaps = [np.abs(trained - one).mean(axis=(1, 2, 3)).min() for one in kept]
+    assert 5 < len(kept) <= 25
+    assert min(gaps) > 0.02
+    sick, mask = with_lesion(heads(6, seed=1), 0.1)
+    maps = model.anomaly_map(sick)
+    assert maps[mask].mean() > 3 * maps[~mask].mean()
+
+
+def test_averages_need_a_few_images():
+    with pytest.raises(DataError, match="at least 4 images"):
+        NearestHealthy(keep="averages", holdout=0).fit(heads(3))
+
+
+def test_an_ensemble_trusts_dirty_images_less():
+    images = heads(60)
+    images[:6] = with_lesion(images[:6], 0.1)[0]
+    model = IADC(NearestHealthy(n_neighbours=20), n_members=2, max_rounds=2, random_state=0)
+    with pytest.warns(RoundsExhaustedWarning):
+        weights = model.fit(images).weights_
+    assert weights[:6].mean() < 0.5 * weights[6:].mean()
