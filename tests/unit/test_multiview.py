@@ -122,7 +122,7 @@ def test_forged_trees_are_refused(data):
     far = forest.left.copy()
     far[0] = len(far)
     endless = forest.planes.copy()
-    endless[forest.left == np.arange(len(far)), 2] = 0.0
+    endless[forest.left == np.arange(len(far)), 2] = -1.0
     for change in ({"left": far}, {"left": -far}, {"planes": endless}, {"steps": 10**9}):
         with pytest.raises(ValueError, match="tree"):
             replace(forest, **change)

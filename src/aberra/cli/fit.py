@@ -13,7 +13,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from aberra.cli.shell import choice, command, shell
+from aberra.errors import ArgumentError
 from aberra.methods import Method
+from aberra.thresholds import DEFAULT, RULES
 from aberra.words import whole_percent
 from aberra.workflow.choices import (
     ALONE,
@@ -132,6 +134,27 @@ def fit(
             "CSV file with the columns id (or row) and mark (reject or accept)."
         ),
     ] = None,
+    threshold: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables: the rule that decides which rows are flagged: "
+            f"{', '.join(RULES)}. Default: {DEFAULT}."
+        ),
+    ] = None,
+    contamination: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0, max=1.0, help="Tables: the share of the training rows to flag, such as 0.02."
+        ),
+    ] = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="Tables: the share of the flagged rows that may be false alarms. Default: 0.1.",
+        ),
+    ] = None,
     preset: Annotated[
         str | None,
         choice(
@@ -201,6 +224,8 @@ def fit(
             sql=sql,
             header=None if header else False,
             marks=marks,
+            threshold=_threshold(threshold, contamination),
+            fdr=fdr,
             preset=preset,  # type: ignore[arg-type]
             look_for=look_for,  # type: ignore[arg-type]
             pattern=pattern,
@@ -211,6 +236,13 @@ def fit(
     speaker.say(summary(fitted))
     told = {name: value for name, value in asdict(fitted.recipe).items() if name != "quantiles"}
     speaker.result({"model": str(output), **told, "seconds": fitted.seconds})
+
+
+def _threshold(rule: str | None, share: float | None) -> str | float | None:
+    """Return the rule or the share that was asked for; both together make no sense."""
+    if rule is not None and share is not None:
+        raise ArgumentError("contamination", "Give either --threshold or --contamination.")
+    return rule if share is None else share
 
 
 def summary(fitted: Fitted) -> RenderableType:

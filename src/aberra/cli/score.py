@@ -83,6 +83,14 @@ def score(
         bool,
         typer.Option(help="Tables: whether the first line of a CSV file names the columns."),
     ] = True,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Tables: write only so many rows, the oddest first. Default: all rows, in their "
+            "order.",
+        ),
+    ] = None,
     fail_on_drift: Annotated[
         bool,
         typer.Option(
@@ -115,6 +123,7 @@ def score(
             id_column=id_column,
             sql=sql,
             header=header,
+            top=top,
             pattern=pattern,
         )
     if isinstance(found, ScoredTable) and place != output:

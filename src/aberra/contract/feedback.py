@@ -122,6 +122,7 @@ class Feedback:
     def _seen(self, data: NDArray[Any]) -> tuple[Matrix, Matrix]:
         """Return where rows lie, far values drawn closer, and in which direction they are odd."""
         places = np.arcsinh((data.astype(np.float64) - self.middle) / self.spread)
+        places[np.isnan(places)] = 0.0  # a gap counts as the median
         directions = np.concatenate([np.maximum(places, 0), np.maximum(-places, 0)], axis=1)
         length = np.sqrt((directions**2).sum(axis=1, keepdims=True))
         return places, directions / np.maximum(length, 1e-9)

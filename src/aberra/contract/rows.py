@@ -315,7 +315,7 @@ class RowScorer(Scorer):
         numbers = numbers_of(data) if isinstance(data, pd.DataFrame) else data
         self._warn_if_constant(scores, numbers)
         self._place_threshold(scores)
-        self.references_ = quartiles(numbers)
+        self.references_ = np.nan_to_num(quartiles(numbers))
         if self.image_shape_ is None:
             self.portrait_ = self.portrait_.scored(scores, self.threshold_)
 

@@ -49,8 +49,8 @@ def grown(
             best_plane(rows, own, n_planes, pooled, columns[node], planes[node])
             middle = parted(rows, own, columns[node], planes[node])
         if middle == 0 or middle == len(own):
-            columns[node, :], planes[node, :2] = 0, 0.0
-            planes[node, 2], left[node] = np.inf, node  # a leaf leads to itself
+            columns[node, :], planes[node, :] = 0, 0.0
+            left[node] = node  # a leaf leads to itself
             depths[node] = level[node] + path_length(len(own))
         else:
             left[node] = n_nodes

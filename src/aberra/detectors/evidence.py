@@ -63,7 +63,8 @@ class Evidence:
 
     gap_nats: Annotated[Array, Shape("D")]  # of a gap in each column
     usual_gaps: float  # nats of an ordinary row's gaps
-    constant: Annotated[Array, Shape("D")]  # the only value of a column, or NaN
+    constant: Annotated[Places, Shape("k", dtype="int64")]  # columns of one value
+    values: Annotated[Array, Shape("k")]  # these values
     constant_nats: float
 
     coded: list[CodedColumn]
@@ -72,6 +73,10 @@ class Evidence:
     copied_nats: Annotated[Array, Shape(None)]
 
     def __post_init__(self) -> None:
+        d = len(self.gap_nats)
+        places = [*self.constant.tolist(), *(column.column for column in self.coded)]
+        if any(not 0 <= place < d for place in places):
+            raise ValueError("evidence is counted in a column that is not there")
         if len(self.copied) != len(self.copied_nats):
             raise ValueError("copied rows and their nats differ in number")
         for pair in self.pairs:
@@ -92,11 +97,10 @@ class Evidence:
 
     def _broken_constants(self, rows: NDArray[np.generic]) -> Array:
         """Return whether a column that never changed now has."""
-        kept = np.flatnonzero(~np.isnan(self.constant))
-        if not len(kept):
+        if not len(self.constant):
             return np.zeros(len(rows))
-        now = rows[:, kept].astype(np.float64)
-        broken = ((now != self.constant[kept]) & ~np.isnan(now)).any(axis=1)
+        now = rows[:, self.constant].astype(np.float64)
+        broken = ((now != self.values) & ~np.isnan(now)).any(axis=1)
         return self.constant_nats * broken
 
     def _rare_codes(self, rows: NDArray[np.generic]) -> Array:
@@ -129,15 +133,20 @@ def evidence(rows: NDArray[np.generic]) -> Evidence:
             seen.append(codes)
     some = range(min(len(coded), PAIRED_COLUMNS))
     pairs = [pair for a, b in combinations(some, 2) if (pair := _pair(a, b, seen, n))]
-    constants = [values[0] if (values := _counted(x)[0]).size == 1 else np.nan for x in rows.T]
     return Evidence(
         *_gap_nats(rows),
-        np.array(constants, dtype=np.float64),
+        *_constants(rows),
         float(np.log(n + 1.0)),
         coded,
         pairs,
         *_copied(rows),
     )
+
+
+def _constants(rows: NDArray[Any]) -> tuple[Places, Array]:
+    """Return the columns of one value, and the value of each."""
+    found = {j: own[0] for j, x in enumerate(rows.T) if len(own := _counted(x)[0]) == 1}
+    return np.array([*found], dtype=np.int64), np.array([*found.values()], dtype=np.float64)
 
 
 def _counted(x: NDArray[Any]) -> tuple[NDArray[Any], Places, Places]:

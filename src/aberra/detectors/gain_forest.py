@@ -26,7 +26,8 @@ MOST_STEPS = 64
 class Forest:
     """The nodes of all trees in a row; a node's right child follows its left one.
 
-    A leaf leads to itself. So all rows take the same number of steps, and the processor can walk
+    A leaf leads to itself: its plane is 0, and nothing lies above it. So all rows take the same
+    number of steps, and the processor can walk
     many of them at a time.
     """
 
@@ -43,7 +44,7 @@ class Forest:
         # Compiled code does not look whether a node is there.
         if (self.left < 0).any() or (self.left + inner >= len(nodes)).any():
             raise ValueError("a node of a tree leads nowhere")
-        if not (self.planes[~inner, 2] == np.inf).all():
+        if (self.planes[~inner] != 0).any():
             raise ValueError("a leaf of a tree leads on")
         if not len(self.roots) or ((self.roots < 0) | (self.roots >= len(nodes))).any():
             raise ValueError("a tree has no root")

@@ -71,7 +71,7 @@ def lens(data: Data) -> Lens:
     """Learn the scalings, and count."""
     rows = some_rows(data)
     counted = evidence(rows)
-    varying = np.flatnonzero(np.isnan(counted.constant))
+    varying = np.setdiff1d(np.arange(data.shape[1]), counted.constant)
     used = varying if len(varying) else np.arange(1)
     scale = robust(rows[:, used])
     spread = np.arcsinh(filled(scale(rows[:, used]))).std(axis=0)
@@ -277,7 +277,7 @@ class Views(Members):
 
     def __post_init__(self) -> None:
         self.n_members = len(self.members)
-        self.tile_rows = tile_rows(len(self.lens.evidence.constant))
+        self.tile_rows = tile_rows(len(self.lens.evidence.gap_nats))
 
     def scores(self, tile: Data) -> Array:
         """Return (m, n): what each member says, and the evidence, the same for all."""

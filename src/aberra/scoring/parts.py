@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,11 +86,15 @@ class Parts:
 
     def join(self, schema: pa.Schema, n_rows: int) -> None:
         """Write the output, all or nothing, with memory for one piece; remove the pieces."""
+        self.finish(schema, self.pieces(n_rows))
+
+    def finish(self, schema: pa.Schema, tables: Iterable[pa.Table]) -> None:
+        """Write some tables as the output, all or nothing; remove the pieces."""
         with replacing(self.output) as temporary:
             writer = pq.ParquetWriter if _is_parquet(self.output) else pacsv.CSVWriter
             with writer(str(temporary), schema) as file:
-                for piece in self.pieces(n_rows):
-                    file.write_table(piece.replace_schema_metadata())
+                for table in tables:
+                    file.write_table(table.replace_schema_metadata())
         shutil.rmtree(self.folder)
 
     def _path(self, index: int) -> Path:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from aberra.data.drift.portrait import Portrait
 from aberra.data.drift.verdict import Drift, compared
@@ -44,7 +46,12 @@ class TableSummary:
 
 
 def score_table(
-    scorer: RowAnswers, table: TableFile, output: Path, model_digest: str, rows: int = CHUNK_ROWS
+    scorer: RowAnswers,
+    table: TableFile,
+    output: Path,
+    model_digest: str,
+    rows: int = CHUNK_ROWS,
+    top: int | None = None,
 ) -> TableSummary:
     """Score a file of any length with memory for one chunk; rows keep their order.
 
@@ -61,6 +68,9 @@ def score_table(
         What tells the model from others.
     rows : int
         Rows a chunk.
+    top : int, optional
+        Write only so many rows, those with the highest scores, the highest first. By default all
+        rows are written in their order.
 
     Returns
     -------
@@ -70,10 +80,10 @@ def score_table(
     settings = (model_digest, table.fingerprint(), scorer.wanted, scorer.reasons, rows)
     mark = sha256(repr((*settings, str(scorer.schema))).encode()).hexdigest()
     with alone(output):
-        return _scored(scorer, table, Parts(output, mark, rows))
+        return _scored(scorer, table, Parts(output, mark, rows), top)
 
 
-def _scored(scorer: RowAnswers, table: TableFile, parts: Parts) -> TableSummary:
+def _scored(scorer: RowAnswers, table: TableFile, parts: Parts, top: int | None) -> TableSummary:
     done, rows = parts.begin(), parts.rows
     n_rows = done * rows
     for index, chunk in enumerate(
@@ -88,22 +98,27 @@ def _scored(scorer: RowAnswers, table: TableFile, parts: Parts) -> TableSummary:
         advance("rows", min(chunk.done, 0.999), f"{n_rows:,} rows")
     if not n_rows:
         raise DataError(f"{table.path} has no rows.")
-    summary = _summary(parts, scorer, n_rows, done * rows)
-    parts.join(scorer.schema, n_rows)
+    summary = _summary(parts, scorer, n_rows, done * rows, max(top or 0, N_SHOWN))
+    if top is None:
+        parts.join(scorer.schema, n_rows)
+    else:
+        parts.finish(scorer.schema, [pa.Table.from_pylist(summary.oddest[:top], scorer.schema)])
     advance("rows", 1.0)
-    return summary
+    return replace(summary, oddest=summary.oddest[:N_SHOWN])
 
 
-def _summary(parts: Parts, scorer: RowAnswers, n_rows: int, n_resumed: int) -> TableSummary:
+def _summary(
+    parts: Parts, scorer: RowAnswers, n_rows: int, n_resumed: int, most: int
+) -> TableSummary:
     seen = n_flagged = 0
     looks: Portrait | None = None
     oddest: list[tuple[float, int, dict[str, Any]]] = []
     for piece in parts.pieces(n_rows):
         scores = piece.column("score").to_numpy()
-        for k in scores.argsort()[-N_SHOWN:]:
+        for k in scores.argsort()[-most:]:
             line = piece.slice(int(k), 1).to_pylist()[0]
             entry = (float(scores[k]), -(seen + int(k)), line)
-            (heapq.heappush if len(oddest) < N_SHOWN else heapq.heappushpop)(oddest, entry)
+            (heapq.heappush if len(oddest) < most else heapq.heappushpop)(oddest, entry)
         n_flagged += int(piece.column("flag").to_numpy(zero_copy_only=False).sum())
         seen += len(piece)
         some = scorer.looked(piece)

@@ -13,7 +13,17 @@ from aberra.workflow.choices import CALLED, LookFor, Missing, Preset
 from aberra.workflow.outcome import Fitted
 
 ONLY_FOR = {
-    "table": ("id_column", "label_column", "drop", "missing", "sql", "header", "marks"),
+    "table": (
+        "id_column",
+        "label_column",
+        "drop",
+        "missing",
+        "sql",
+        "header",
+        "marks",
+        "threshold",
+        "fdr",
+    ),
     "images": ("preset", "look_for"),
     "volumes": ("preset", "look_for", "pattern", "axes"),
 }
@@ -32,6 +42,8 @@ def fit(
     sql: str | None = None,
     header: bool | None = None,
     marks: str | Path | None = None,
+    threshold: str | float | None = None,
+    fdr: float | None = None,
     preset: Preset | None = None,
     look_for: LookFor | None = None,
     pattern: str | None = None,
@@ -71,6 +83,13 @@ def fit(
         Tables: whether the first line of a CSV file names the columns. By default it does.
     marks : path, optional
         Tables: what a reviewer decided about some of the rows.
+    threshold : str or float, optional
+        Tables: which rows are flagged: the name of a rule in `aberra.thresholds.RULES`, or the
+        share of the training rows. By default as many rows are flagged as can be if `fdr` of them
+        may be false alarms.
+    fdr : float, optional
+        Tables: the share of the flagged rows that may be false alarms, by default 0.1. It cannot
+        be given together with a threshold.
     preset : {"small", "medium", "paper"}, optional
         Images and scans: the size of the networks. By default "small".
     look_for : {"darker", "brighter", "both"}, optional
@@ -121,6 +140,7 @@ def fit(
         "robust": robust, "id_column": id_column, "label_column": label_column, "drop": drop,
         "missing": missing, "sql": sql, "header": header, "preset": preset, "look_for": look_for,
         "pattern": pattern, "axes": axes, "marks": marks,
+        "threshold": threshold, "fdr": fdr,
     }  # fmt: skip
     own = {name: value for name, value in given.items() if value is not None}
     for name in set(own) - {"robust", *ONLY_FOR[kind]}:

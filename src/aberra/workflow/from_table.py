@@ -25,7 +25,7 @@ from aberra.workflow import about_table, labels
 from aberra.workflow.budget import fit_within
 from aberra.workflow.choices import Missing, check_choices
 from aberra.workflow.outcome import Fitted, carried_out
-from aberra.workflow.plan import Plan, plan_for
+from aberra.workflow.plan import Plan, flag_settings, plan_for
 from aberra.workflow.reviewing import about_marks, learn_marks
 
 FEWEST_ROWS = 10
@@ -44,6 +44,8 @@ def fit_table(
     sql: str | None = None,
     header: bool = True,
     marks: str | Path | None = None,
+    threshold: str | float | None = None,
+    fdr: float | None = None,
     seed: int = 0,
     time_budget: float | None = None,
 ) -> Fitted:
@@ -85,6 +87,13 @@ def fit_table(
         What a reviewer decided about some of the rows: `aberra-marks.json`, or a CSV file with the
         columns `id` (or `row`) and `mark`. The rows train like all others; afterwards the scores
         take the marks into account, see `feedback`. None by default.
+    threshold : str or float, optional
+        Where flags begin: the name of a rule in `aberra.thresholds.RULES`, or the share of the
+        training rows to flag. By default as many rows are flagged as can be if `fdr` of them may
+        be false alarms.
+    fdr : float, optional
+        The share of the flagged rows that may be false alarms, by default 0.1. It cannot be given
+        together with a threshold.
     seed : int, default=0
         The same seed and file give the same model.
     time_budget : float, optional
@@ -126,6 +135,7 @@ def fit_table(
     target = None if output is None else Path(output)
     check_choices(missing=(missing, Missing))
     plan = plan_for("table", detector, robust, seed, time_budget)
+    plan = replace(plan, flags=flag_settings(threshold, fdr))
 
     def learn() -> tuple[Any, Recipe]:
         file = table_at(path, sql=sql, header=header)

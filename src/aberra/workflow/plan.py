@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from sklearn.base import clone
 from aberra.errors import ArgumentError
 from aberra.methods import Method, find
 from aberra.recipe import Source
+from aberra.thresholds import RULES
 from aberra.workflow.choices import (
     ALONE,
     CALLED,
@@ -41,6 +42,8 @@ class Plan:
         How long training may take.
     by_default : bool
         Whether nobody asked for this detector.
+    flags : dict, default={}
+        The parameters of the model that decide what is flagged, where they were asked for.
     """
 
     detector: Any
@@ -48,6 +51,7 @@ class Plan:
     seed: int
     minutes: float | None
     by_default: bool
+    flags: dict[str, Any] = field(default_factory=dict)
 
     @property
     def robust(self) -> str:
@@ -56,7 +60,7 @@ class Plan:
 
     def model(self, **settings: Any) -> Any:
         """Return the model that is to be fitted; the outermost part gets the settings."""
-        settings["random_state"] = self.seed
+        settings |= {**self.flags, "random_state": self.seed}
         if self.ensemble is None:
             return self.detector.set_params(**settings)
         return self.ensemble.load()(self.detector, **settings)
@@ -85,6 +89,19 @@ def plan_for(
             "out.",
         )
     return plan
+
+
+def flag_settings(threshold: str | float | None, fdr: float | None) -> dict[str, Any]:
+    """Return the parameters of a model that decide what is flagged, after a look at them."""
+    if threshold is not None and fdr is not None and threshold != "fdr":
+        raise ArgumentError("fdr", "fdr is a threshold rule of its own: give no other one.")
+    if isinstance(threshold, str) and threshold not in RULES:
+        raise ArgumentError("threshold", f"There is no rule {threshold!r}; there are {[*RULES]}.")
+    for name, share in (("threshold", threshold), ("fdr", fdr)):
+        if isinstance(share, float | int) and not 0 < share < 1:
+            raise ArgumentError(name, f"A share lies between 0 and 1, but got {share:g}.")
+    asked = {"threshold": threshold, "fdr": fdr}
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def _detector(kind: Source, asked: Any, ensemble: Method | None) -> Any:

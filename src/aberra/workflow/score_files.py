@@ -34,6 +34,7 @@ def score(
     id_column: str | None = None,
     sql: str | None = None,
     header: bool = True,
+    top: int | None = None,
     pattern: str | None = None,
 ) -> Scored:
     """Score a file or folder of any size with little memory: what `aberra score` does.
@@ -60,6 +61,9 @@ def score(
         Tables: a query whose result is the table; `data` is then a database.
     header : bool, default=True
         Tables: whether the first line of a CSV file names the columns.
+    top : int, optional
+        Tables: write only so many rows, those with the highest scores, the highest first. By
+        default all rows are written in their order.
     pattern : str, optional
         Scans: which names in a folder are scans. By default the pattern that the model was fitted
         with.
@@ -104,11 +108,13 @@ def score(
     known.check(kind, source)
     if id_column is not None and kind != "table":
         raise ArgumentError("id_column", "id_column is for tables.")
+    if top is not None and (kind != "table" or top < 1):
+        raise ArgumentError("top", "top is for tables, and at least 1.")
     if pattern is not None and kind != "volumes":
         raise ArgumentError("pattern", "pattern is for scans.")
     if kind == "table":
         file = table_at(data, sql=sql, header=header)
-        return _score_table(known, file, target, reasons, id_column)
+        return _score_table(known, file, target, reasons, id_column, top)
     if kind == "images":
         return _score_images(known, source, target)
     return _score_scans(known, source, target, pattern)
@@ -118,7 +124,12 @@ def score(
 
 
 def _score_table(
-    known: Opened, file: TableFile, output: Path, reasons: Reasons, id_column: str | None
+    known: Opened,
+    file: TableFile,
+    output: Path,
+    reasons: Reasons,
+    id_column: str | None,
+    top: int | None,
 ) -> ScoredTable:
     started = time.perf_counter()
     named, remarks = _row_names(known, file, id_column)
@@ -135,7 +146,7 @@ def _score_table(
         Subject(known.model, known.recipe).reference,
         reasons,
     )
-    found = score_table(scorer, file, output, known.digest())
+    found = score_table(scorer, file, output, known.digest(), top=top)
     counts = (found.n_rows, found.n_flagged, found.n_resumed)
     seconds = time.perf_counter() - started
     return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift)
