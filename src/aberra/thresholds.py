@@ -32,6 +32,7 @@ REACH = 20.0
 SKEW = 0.4  # of ordinary scores
 QUARTILE = 0.6744897501960817  # deviations between the median and a quartile of a normal
 TINY = 1e-12
+NO_SPREAD = 1e-13  # of the median: rounding, not a spread
 MIXTURE_ROWS = 1000  # quantiles that stand for larger data
 MIXTURE_ROUNDS = 200
 MIXTURE_FLOOR = 0.01  # least variance of a component, in squared robust deviations
@@ -89,9 +90,17 @@ def bulk(scores: NDArray[np.float64]) -> Bulk:
     -------
     Bulk
     """
-    low, middle, high = (float(q) for q in np.quantile(scores, (0.25, 0.5, 0.75)))
-    spread = max(high - middle, 0.25 * (middle - low)) or float(np.std(scores)) or 1.0
+    middle, spread = _middle_and_upper_spread(scores)
+    if not spread > 0:  # the bulk is one value: all the rest is its spread
+        spread = float(np.ptp(scores)) or 1.0
     return Bulk(middle, float(SKEW * spread / np.expm1(SKEW * QUARTILE)))
+
+
+def _middle_and_upper_spread(scores: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the median and how far the upper quartile lies above it; 0 if all is one value."""
+    low, middle, high = (float(q) for q in np.quantile(scores, (0.25, 0.5, 0.75)))
+    spread = max(high - middle, 0.25 * (middle - low))
+    return middle, spread if spread > NO_SPREAD * max(1.0, abs(middle)) else 0.0
 
 
 def discoveries(p: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
@@ -134,8 +143,10 @@ def fdr(scores: NDArray[np.float64], rate: float = 0.1) -> float:
     -------
     float
         Where nothing stands out, the score that one of n clean samples reaches with the chance
-        `rate`.
+        `rate`. Where half of the scores are one value, the threshold of `robust_z`.
     """
+    if not _middle_and_upper_spread(scores)[1] > 0:
+        return robust_z(scores)
     ordinary = bulk(scores)
     flagged = discoveries(ordinary.p_values(scores), rate)
     lowest = max(ordinary.score_of(rate / len(scores)), float(scores.max()))

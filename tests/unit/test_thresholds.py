@@ -8,13 +8,18 @@ from hypothesis.extra import numpy as hnp
 from scipy import stats
 from sklearn.datasets import make_blobs
 
+from aberra import MultiView
 from aberra.errors import DataError
 from aberra.thresholds import (
     DEFAULT,
     RULES,
+    SKEW,
     WHERE,
+    bulk,
     consensus,
     described,
+    discoveries,
+    fdr,
     knee,
     mixture,
     robust_z,
@@ -149,7 +154,7 @@ def test_mixture_finds_the_share_of_separate_anomalies(share):
     np.testing.assert_allclose((s > mixture(s)).mean(), share, atol=0.005)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.2, 0.3])
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.2])
 def test_default_catches_separate_anomalies_with_few_false_alarms(share):
     s = contaminated(share)
     flagged = s > RULES[DEFAULT](s)
@@ -231,3 +236,61 @@ def test_default_flags_some_and_not_most_of_blobs_with_noise(seed):
     s = np.sort(gaps, axis=1)[:, 5]
     t, _ = threshold(s)
     assert 0 < (s > t).mean() < 0.5
+
+
+# Flags with a stated error
+
+
+def normal_scores(n, seed=0, dirty=0):
+    """Return scores of the law that `bulk` assumes, the first `dirty` of them far out."""
+    scores = 3.0 + 2.0 * np.expm1(SKEW * np.random.default_rng(seed).normal(size=n)) / SKEW
+    scores[:dirty] = 60.0
+    return scores
+
+
+def test_the_bulk_has_normal_deviates_and_dirt_does_not_move_it():
+    scores = normal_scores(20_000)
+    z = bulk(scores).deviates(scores)
+    np.testing.assert_allclose(
+        np.quantile(z, (0.1, 0.5, 0.9, 0.99)), [-1.28, 0, 1.28, 2.33], atol=0.1
+    )
+    dirty = normal_scores(20_000, dirty=2_000)
+    moved = np.abs(bulk(dirty).deviates(dirty)[2_000:] - z[2_000:])
+    assert np.quantile(moved, 0.99) < 0.6
+    found = bulk(scores)
+    for p in (0.5, 0.01, 1e-6):
+        np.testing.assert_allclose(found.p_values(np.array([found.score_of(p)])), p, rtol=1e-6)
+    np.testing.assert_allclose(bulk(7 * scores - 3).deviates(7 * scores - 3), z, atol=1e-9)
+    assert np.isfinite(bulk(np.zeros(5)).deviates(np.zeros(5))).all()
+
+
+def test_discoveries_are_those_of_benjamini_and_hochberg():
+    p = np.array([0.001, 0.9, 0.012, 0.03, 0.2, 0.009])
+    slow = max((k for k in range(1, 7) if np.sort(p)[k - 1] <= 0.05 * k / 6), default=0)
+    np.testing.assert_array_equal(discoveries(p, 0.05), p <= np.sort(p)[slow - 1])
+    assert slow == 4
+    assert not discoveries(np.full(5, 0.5), 0.05).any()
+
+
+def test_one_in_ten_flags_is_false():
+    false = []
+    for seed in range(40):
+        scores = normal_scores(2_000, seed, dirty=100)
+        flagged = scores > fdr(scores)
+        assert flagged[:100].all()
+        false.append(flagged[100:].sum() / flagged.sum())
+    assert 0.0 < np.mean(false) < 0.13
+    clean = [(s > fdr(s)).sum() for s in (normal_scores(2_000, seed) for seed in range(100, 140))]
+    assert np.mean(np.array(clean) > 0) < 0.3
+
+
+def test_the_rate_is_a_parameter_of_every_model():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    X[:30] += 5
+    strict, lax = (MultiView(fdr=q, random_state=0).fit(X) for q in (0.001, 0.5))
+    assert strict.threshold_ >= lax.threshold_
+    assert strict.threshold_rule_ == "fdr"
+    p = strict.p_values(X)
+    np.testing.assert_array_equal(strict.predict(X, fdr=0.2) == -1, discoveries(p, 0.2))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        strict.predict(X, fdr=2)

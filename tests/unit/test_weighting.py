@@ -7,7 +7,14 @@ from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 
 from aberra.robust.history import History, Round, kept_round, settled
-from aberra.robust.weighting import crossings, importance_weights, top_rows
+from aberra.robust.weighting import (
+    apart_weights,
+    crossings,
+    importance_weights,
+    newly_doubted,
+    top_rows,
+)
+from aberra.thresholds import bulk
 
 finite_scores = hnp.arrays(
     np.float64, st.integers(3, 40), elements=st.floats(-100, 100, allow_subnormal=False)
@@ -134,3 +141,56 @@ def test_replay_equals_a_run_with_that_ratio():
                 live.append(Round(s, 0.0))
         assert long.replay(r) == live.kept
         assert live.crossings() == long.crossings(r)[: len(live) - 1]
+
+
+# Trust that only rows lose which lie apart
+
+
+def test_clean_scores_keep_their_trust_and_far_ones_lose_it():
+    rng = np.random.default_rng(0)
+    for n in (200, 20_000):
+        for s in (rng.normal(size=n), np.exp(0.4 * rng.normal(size=n)), rng.random(n)):
+            assert np.mean(apart_weights(s) > 0.8) >= 0.985
+    s = np.r_[rng.normal(size=900), np.full(100, 40.0)]
+    w = apart_weights(s)
+    assert w[900:].max() < 1e-3
+    assert w[:900].mean() > 0.98
+    np.testing.assert_allclose(apart_weights(5 * s + 2), w, atol=1e-9)
+
+
+def test_trust_is_one_half_where_the_oddest_of_so_many_rows_lies():
+    s = np.linspace(-1, 1, 1001)
+    edge = bulk(s).score_of(1 / 1002)
+    w = apart_weights(np.r_[s, edge])
+    np.testing.assert_allclose(w[-1], 0.5, atol=0.02)
+
+
+def test_newly_doubted_rows_are_those_that_fell_below_one_half():
+    assert newly_doubted(np.array([0.1, 0.4, 0.6]), np.array([0.2, 0.6, 0.4])) == 1
+
+
+def history_of(*rounds):
+    history = History(0.5, 2, 0.5, "apart")
+    for scores in rounds:
+        history.append(Round(np.asarray(scores, dtype=float), 0.0))
+    return history
+
+
+def test_a_clean_first_round_is_the_last():
+    clean = np.random.default_rng(1).normal(size=300)
+    assert history_of(clean).clean
+    assert not history_of(clean).goes_on(30)
+    odd = np.r_[clean, 50.0]
+    assert history_of(odd).goes_on(30)
+    assert history_of(odd, odd).crossings() == [0]
+    assert not history_of(odd, odd).goes_on(30)
+
+
+def test_rounds_under_our_rule_go_on_while_rows_lose_trust():
+    clean = np.random.default_rng(1).normal(size=300)
+    first, second = np.r_[clean, 50.0, 1.0], np.r_[clean, 50.0, 60.0]
+    found = history_of(first, second)
+    assert found.crossings() == [1]
+    assert found.crossings(0.3) == [1]  # no share of the ranking is watched
+    assert found.goes_on(30)
+    np.testing.assert_array_equal(found.next_weights(302), apart_weights(second))

@@ -228,8 +228,8 @@ def needs_reader(X: Any, missing: Missing, encode: Encode) -> bool:
 
 
 def numbers_of(table: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the columns of numbers, and NaN for all others."""
-    values = np.full(table.shape, np.nan)
+    """Return the columns of numbers, and 0 for all others."""
+    values = np.zeros(table.shape)
     for j, column in _columns(table):
         if kind_of(column) == "number":
             values[:, j] = column.to_numpy(np.float64, na_value=np.nan)

@@ -1,0 +1,111 @@
+"""Columns of a table as numbers: dates, text that only names rows, gaps, other types."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.ensemble import IsolationForest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from aberra import IADC, MultiView, load, save
+from aberra.data.tables import TableReader
+from aberra.errors import DataError
+
+
+def read(table, **settings):
+    reader = TableReader(**settings)
+    reader.fit(table)
+    return reader, reader.transform(table)
+
+
+def dates(n, step, start="2026-01-01"):
+    return pd.date_range(start, periods=n, freq=step)
+
+
+def test_dates_in_order_become_the_cycles_that_they_span():
+    hourly = pd.DataFrame({"t": dates(24 * 20, "h")})
+    reader, values = read(hourly)
+    assert reader.parts == [["day", "week"]]
+    assert reader.owners().tolist() == [0] * 4
+    np.testing.assert_allclose(values[0, :2], values[24, :2], atol=1e-6)  # the same hour
+    np.testing.assert_allclose(values[0, 2:], values[24 * 7, 2:], atol=1e-6)  # the same weekday
+    np.testing.assert_allclose(np.square(values[:, :2]).sum(axis=1), 1.0)
+    np.testing.assert_allclose(values[6, :2] - values[18, :2], 2 * values[6, :2], atol=1e-6)
+
+
+def test_the_time_that_passed_counts_only_where_dates_are_not_in_order():
+    births = pd.DataFrame({"born": dates(2000, "9D", "1950-01-01")}).sample(frac=1, random_state=0)
+    reader, values = read(births)
+    assert reader.parts == [["week", "year", "elapsed"]]
+    later = pd.DataFrame({"born": [births["born"].max() + pd.Timedelta("900D")]})
+    np.testing.assert_allclose(reader.transform(later)[0, -1], np.median(values[:, -1]))
+    assert read(births.sort_values("born"))[0].parts == [["week", "year"]]
+
+
+def test_a_table_of_nothing_but_dates_without_cycles_is_refused():
+    with pytest.raises(DataError, match="only name or date"):
+        read(pd.DataFrame({"t": dates(30, "s")}))
+
+
+def test_text_that_names_rows_is_left_out_and_equal_rarities_can_be_told_apart():
+    table = pd.DataFrame({"who": [f"p{k}" for k in range(100)], "kind": ["a", "b"] * 50})
+    reader, values = read(table, encode="auto")
+    assert reader.parts == [[], ["rarity"]]
+    assert len(np.unique(values)) == 2
+    np.testing.assert_allclose(values, np.log(101 / 51), atol=1e-6)
+
+
+@pytest.fixture
+def sensor():
+    """A month of readings with a daily rhythm."""
+    rng, n = np.random.default_rng(0), 3000
+    time = dates(n, "15min")
+    rhythm = np.sin(2 * np.pi * np.arange(n) / 96)
+    return pd.DataFrame(
+        {"t": time, "x": rhythm + 0.1 * rng.normal(size=n), "y": rng.normal(size=n)}
+    )
+
+
+def test_the_same_readings_two_weeks_later_are_as_odd_as_before(sensor, tmp_path):
+    model = IADC(random_state=0).fit(sensor)
+    later = sensor.assign(t=sensor["t"] + pd.Timedelta("14D"))
+    now, then = ((model.predict(rows) < 0).mean() for rows in (later, sensor))
+    assert abs(now - then) < 0.01
+    odd = sensor[40:41].assign(x=-sensor["x"][40])  # a value of the night by day
+    assert model.anomaly_score(odd)[0] > model.anomaly_score(sensor[40:41])[0]
+    shares = model.explain(odd)
+    assert list(shares.columns) == ["t", "x", "y"]
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    save(model, tmp_path / "m.aberra")
+    again = load(tmp_path / "m.aberra").anomaly_score(sensor)
+    np.testing.assert_array_equal(again, model.anomaly_score(sensor))
+
+
+def test_an_outage_is_flagged_as_a_whole(sensor):
+    broken = sensor.copy()
+    broken.loc[500:599, ["x", "y"]] = np.nan
+    flags = IADC(missing="impute", random_state=0).fit(broken).predict(broken) < 0
+    assert flags[500:600].all()
+    assert flags[:500].mean() < 0.05
+
+
+def test_a_pipeline_gets_the_data_frame_as_it_is():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=200), "kind": rng.choice(["x", "y"], 200)})
+    table.loc[3, "a"], table.loc[7, "a"] = np.nan, 50.0
+    columns = ColumnTransformer([("a", SimpleImputer(), ["a"]), ("k", OneHotEncoder(), ["kind"])])
+    model = IADC(
+        make_pipeline(columns, IsolationForest(n_estimators=50)), max_rounds=1, random_state=0
+    )
+    assert model.fit(table).anomaly_score(table).argmax() == 7
+    with pytest.raises(DataError, match="no explanations"):
+        model.explain(table)
+
+
+def test_text_without_encode_is_a_data_error_for_every_kind_of_table():
+    plain = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "x"]})
+    for table in (plain, plain.convert_dtypes(), plain.astype({"b": "category"})):
+        with pytest.raises(DataError, match="encode='auto'"):
+            MultiView().fit(table)
