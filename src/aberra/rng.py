@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.extras import need
+from aberra.progress import in_threads
 
 if TYPE_CHECKING:
     import torch
@@ -187,7 +188,7 @@ def for_each(work: Callable[[Item], None], items: Sequence[Item]) -> None:
             work(item)
 
     with ThreadPoolExecutor(workers) as threads:
-        for _ in threads.map(alone, items):
+        for _ in threads.map(in_threads(alone), items):
             pass  # an error comes out here
 
 

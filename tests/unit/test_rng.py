@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from aberra import ADC, OCSVM, MultiView, rng
+from aberra.progress import advance, listening
 from aberra.rng import allow_threads, for_each, n_threads, single_thread
 
 
@@ -66,6 +67,14 @@ def test_work_is_shared_by_threads_that_use_one_each(before):
     assert {threads for _, threads in seen.values()} == {1}
     assert len({thread for thread, _ in seen.values()}) == 3
     assert torch.get_num_threads() == 3
+
+
+def test_work_in_threads_is_heard_by_whoever_listens(before):
+    allow_threads(3)
+    told = []
+    with listening(lambda task, fraction, note: told.append(fraction)):
+        for_each(lambda item: advance("work", item / 4), range(4))
+    assert sorted(told) == [0.0, 0.25, 0.5, 0.75]
 
 
 @pytest.mark.parametrize("n", [1, 3])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.compiled import compiled
+from aberra.compiled import announce, compiled
 
 Single = NDArray[np.float32]
 Places = NDArray[np.int32]
@@ -174,3 +174,6 @@ def walk(
                     nodes[k] = left[node] + (1 if place > planes[node, 2] else 0)
             for k in range(n):
                 total[start + k] += depths[nodes[k]]
+
+
+announce(grown, "Compiling the forests once; this takes about 5 s ...")
