@@ -245,7 +245,7 @@ def test_detectors_are_those_of_the_register_by_the_papers_names():
         in_paper("")
 
 
-WHERE_IT_RUNS = {"device", "precision", "checkpoint", "checkpoint_minutes", "random_state"}
+WHERE_IT_RUNS = {"fdr", "device", "precision", "checkpoint", "checkpoint_minutes", "random_state"}
 
 
 @pytest.mark.parametrize("profile", ["smoke", "small", "paper"])

@@ -13,6 +13,7 @@ from aberra.reproduce.store import Setting
 from aberra.robust.iadc import IADC
 
 PASSES = ("epochs", "pretrain_epochs")
+UNUSED = ("random_state", "fdr")  # the seed of a cell is its own; no table of the papers has flags
 
 
 def detector_names() -> list[str]:
@@ -23,7 +24,8 @@ def detector_names() -> list[str]:
 def settings_of(name: str, epochs: float = 1.0, **params: Any) -> dict[str, Any]:
     """Return all parameters of a detector, with a share of its epochs, its seed left out."""
     found = {**in_paper(name).load()().get_params(deep=False), **params}
-    found.pop("random_state", None)
+    for unused in UNUSED:
+        found.pop(unused, None)
     for part in PASSES:
         if part in found:
             found[part] = max(1, round(epochs * found[part]))
