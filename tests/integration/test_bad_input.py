@@ -113,7 +113,7 @@ BAD_SETTINGS = {
     "width": (AutoEncoder(hidden=[2.7]), "whole numbers"),
     "widths in a list": (AutoEncoder(hidden=[[3]]), "whole numbers"),
     "no subspace": (RSRAE(hidden=[3]), "at least two widths"),
-    "threshold inside": (ADC(OCSVM(threshold=0.01)), "set them on the ensemble"),
+    "threshold inside": (ADC(OCSVM(threshold=0.01)), "Set them on the ensemble"),
     "epochs inside": (ADC(AutoEncoder(epochs=0)), "epochs"),
     "learning rate": (DeepSVDD(learning_rate=-1), "learning_rate"),
 }
@@ -214,7 +214,7 @@ def test_only_the_ratios_of_weights_matter():
 
 def test_imputed_gap_is_the_median():
     table = frame(c=X[:, 2])
-    model = MultiView(missing="impute", random_state=0).fit(table)
+    model = OCSVM(missing="impute", random_state=0).fit(table)
     gap, filled = table.copy(), table.copy()
     gap.loc[0, "a"] = np.nan
     filled.loc[0, "a"] = table["a"].median()
@@ -242,7 +242,7 @@ def test_repeated_column_names_are_refused_by_name():
 
 
 def test_settings_for_columns_belong_to_the_ensemble():
-    with pytest.raises(ValueError, match="set them on the ensemble"):
+    with pytest.raises(ValueError, match="Set them on the ensemble"):
         ADC(MultiView(missing="impute")).fit(X)
 
 

@@ -126,7 +126,15 @@ def test_what_is_known_about_the_training(dirty_blob):
 def test_types_say_what_a_model_file_keeps():
     for part, names in {
         Round: ["scores", "seconds", "crossings"],
-        History: ["outlier_ratio", "patience", "temperature", "fingerprint", "rounds", "reason"],
+        History: [
+            "outlier_ratio",
+            "patience",
+            "temperature",
+            "trust",
+            "fingerprint",
+            "rounds",
+            "reason",
+        ],
         Committee: ["parts"],
     }.items():
         assert list(inspect.signature(part).parameters) == names
@@ -235,7 +243,7 @@ def test_a_warning_as_error_leaves_no_half_fitted_model(dirty_blob):
 
 
 def test_divergence_is_named(dirty_blob):
-    with pytest.raises(DivergenceError, match=r"^AutoEncoder .* lower the learning rate"):
+    with pytest.raises(DivergenceError, match=r"^AutoEncoder .* Lower the learning rate"):
         AutoEncoder(learning_rate=1e30, epochs=3, random_state=0).fit(dirty_blob[0])
 
 

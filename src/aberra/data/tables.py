@@ -21,7 +21,7 @@ SHOWN = 5
 FILL = "Fill the gaps, drop the rows, or pass missing='impute'."
 
 NAMES, FEWEST_NAMES = 0.9, 20  # text with a larger share of distinct values names the rows
-HAIR = 1e-9
+HAIR = 1e-3  # between the first and the last of values that are equally rare
 PERIODS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.2425 * 86400.0}
 FEWEST_PERIODS = {"day": 2, "week": 2, "year": 2}  # that the training rows have to span
 WIDTH = {"value": 1, "rarity": 1, "elapsed": 1, "day": 2, "week": 2, "year": 2}
@@ -102,7 +102,7 @@ class TableReader:
         n = len(column) + 1.0
         # A hair apart, so that two values of the same rarity can still be told from each other.
         return {
-            str(label): float(np.log(n / (counts[label] + 1.0))) + HAIR * place
+            str(label): float(np.log(n / (counts[label] + 1.0))) + HAIR * place / len(counts)
             for place, label in enumerate(sorted(counts.index))
         }
 

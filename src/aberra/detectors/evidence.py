@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.declare import Shape
+from aberra.detectors.far_cells import FarCells, far_cells
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -27,6 +28,7 @@ EXPECTED_PAIRS = 5.0  # a pair has to be expected so often before its absence sa
 MISSED_FROM = 1.0  # nats
 UNSEEN, GAP = -1, -2
 WEIGHT = 0.5  # of a nat of these two, beside a nat of a view
+FAR_WEIGHT = 2.0  # of a nat of a cell beyond a gap
 FEWEST_COPIES, COPIED_SHARE, MOST_COPIED = 5, 0.004, 64
 UNIQUE_REST, FINE_COLUMNS = 0.9, 0.5
 
@@ -67,6 +69,7 @@ class Evidence:
     values: Annotated[Array, Shape("k")]  # these values
     constant_nats: float
 
+    far: FarCells
     coded: list[CodedColumn]
     pairs: list[CodePair]
     copied: Annotated[Array, Shape(None, "D")]  # rows that occur again and again
@@ -87,7 +90,8 @@ class Evidence:
     def nats(self, rows: NDArray[np.generic]) -> Array:
         """Return the evidence against every row."""
         codes, broken = self._rare_codes(rows), self._broken_constants(rows)
-        return WEIGHT * codes + self._copies(rows) + self._gaps(rows) + broken
+        cells = WEIGHT * codes + FAR_WEIGHT * self.far.evidence(rows)
+        return cells + self._copies(rows) + self._gaps(rows) + broken
 
     def _gaps(self, rows: NDArray[np.generic]) -> Array:
         """Return how much more or other gaps a row has than is usual."""
@@ -137,6 +141,7 @@ def evidence(rows: NDArray[np.generic]) -> Evidence:
         *_gap_nats(rows),
         *_constants(rows),
         float(np.log(n + 1.0)),
+        far_cells(rows),
         coded,
         pairs,
         *_copied(rows),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Real
-from typing import Annotated, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,7 +182,7 @@ class MultiView(Detector):
     7
     """
 
-    trust_rule = "apart"
+    trust_rule: ClassVar[str] = "apart"
 
     @property
     def sees_gaps(self) -> bool:

@@ -1,0 +1,54 @@
+"""Cells beyond a gap in their column."""
+
+import numpy as np
+import pytest
+
+from aberra import IADC
+from aberra.detectors.far_cells import NOWHERE, FarCells, far_cells
+
+
+@pytest.fixture
+def column():
+    return np.random.default_rng(0).normal(size=400)
+
+
+def test_a_few_rows_beyond_a_gap_are_rare_by_their_share_and_far_by_their_distance(column):
+    column[:8], last = 9.0, np.sort(column[8:])[-1]
+    found = far_cells(column[:, None])
+    middle = np.median(column)
+    reach = last - middle
+    nats = np.log(400 / 8) - 1 + np.log((np.array([9.0, 18.0]) - middle) / reach)
+    np.testing.assert_allclose(found.evidence(np.array([[9.0], [18.0]])), nats)
+    np.testing.assert_array_equal(found.evidence(column[8:, None]), 0.0)
+    np.testing.assert_array_equal(found.evidence(np.array([[np.nan], [-3.0]])), 0.0)
+    mirrored = far_cells(-column[:, None])
+    np.testing.assert_allclose(mirrored.evidence(-column[:, None]), found.evidence(column[:, None]))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x,  # nobody is beyond a gap
+        lambda x: np.where(np.arange(400) < 60, 9.0, x),  # a kind of its own
+        lambda x: np.round(3 * x),  # too few values to speak of gaps
+        lambda x: np.where(np.arange(400) < 320, 0.0, x),  # the bulk is one value
+    ],
+)
+def test_columns_without_such_a_gap(column, change):
+    found = far_cells(change(column)[:, None])
+    assert (found.edge == NOWHERE).all()
+    np.testing.assert_array_equal(found.evidence(np.array([[1e6]])), 0.0)
+
+
+def test_forged_gaps_are_refused():
+    with pytest.raises(ValueError, match="median"):
+        FarCells(np.zeros(1), np.ones((2, 1)), np.zeros((2, 1)), np.ones((2, 1)))
+
+
+@pytest.mark.parametrize("d", [3, 8])
+def test_rows_eight_deviations_out_in_one_column_are_flagged_and_no_others(d):
+    X = np.random.default_rng(0).normal(size=(300, d))
+    X[:15, 1] += 8
+    flags = IADC(random_state=0).fit(X).predict(X) < 0
+    assert flags[:15].all()
+    assert not flags[15:].any()
