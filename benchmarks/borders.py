@@ -25,6 +25,11 @@ from benchmarks.records import environment
 STORE, PAGE = Path("results/borders.json"), Path("results/borders.md")
 CAMPAIGNS = {
     "models": "benchmarks.borders_models:ForgedModels",
+    "nifti": "benchmarks.borders_scans:MutatedNifti",
+    "dicom": "benchmarks.borders_scans:MutatedDicom",
+    "tables": "benchmarks.borders_tables:DamagedTables",
+    "pictures": "benchmarks.borders_tables:DamagedPictures",
+    "image arrays": "benchmarks.borders_tables:DamagedImageArrays",
 }
 
 

@@ -106,6 +106,9 @@ def score(
     training rows: steady, watch or moved. For images and scans you get a folder with anomaly
     maps, and a table scores.csv beside them.
 
+    A picture or scan that cannot be read is named at the end, the others are scored, and the exit
+    code is 3.
+
     The data may be larger than memory. If the command is interrupted, give it again and it
     continues where it stopped.
 
@@ -137,6 +140,8 @@ def score(
     moved = isinstance(found, ScoredTable) and found.drift and found.drift.verdict == "moved"
     if fail_on_drift and moved:
         raise typer.Exit(int(Exit.MOVED))
+    if not isinstance(found, ScoredTable) and found.errors:
+        raise typer.Exit(int(Exit.DATA))  # the others are scored, but a script must not overlook these
 
 
 @contextmanager
