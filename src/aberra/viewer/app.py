@@ -67,6 +67,8 @@ class Shelf:
         try:
             if self.item(number, "scans", "table").kind == "table":
                 return self.table(number).name(index)
+            if index < 0:  # Python would count from the end
+                raise IndexError(index)
             return self.found.scans[index].name
         except IndexError:
             raise HTTPException(404, NOTHING) from None
@@ -88,12 +90,14 @@ class Shelf:
         return model_page(self.held(self.item(number, "model").file).real())
 
 
-def make_app(shelf: Shelf) -> FastAPI:
+def make_app(shelf: Shelf, base: str = "") -> FastAPI:
     """Return the application that shows a shelf.
 
     Parameters
     ----------
     shelf : Shelf
+    base : str, default=""
+        The part of the address below which a browser finds the pages; the `Guard` takes it off.
 
     Returns
     -------
@@ -104,13 +108,13 @@ def make_app(shelf: Shelf) -> FastAPI:
     app.add_exception_handler(AberraError, _explain)
     app.add_exception_handler(HTTPException, _explain_status)
     app.add_exception_handler(RequestValidationError, _explain_request)
-    _add_pages(app, shelf)
+    _add_pages(app, shelf, base)
     _add_lists(app, shelf)
     _add_marks(app, shelf)
     return app
 
 
-def _add_pages(app: FastAPI, shelf: Shelf) -> None:
+def _add_pages(app: FastAPI, shelf: Shelf, base: str) -> None:
     files = {p.name: p for p in STATIC.iterdir() if p.suffix in TYPES and p.is_file()}
 
     @app.get("/")
@@ -123,7 +127,7 @@ def _add_pages(app: FastAPI, shelf: Shelf) -> None:
         if item.kind == "report":
             headers = {"content-security-policy": REPORT_POLICY}
             return _stream(shelf.held(item.file), "text/html; charset=utf-8", headers)
-        return Response(framed_page(item.kind), media_type="text/html")
+        return Response(framed_page(item.kind, base), media_type="text/html")
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
