@@ -98,6 +98,14 @@ def score(
             "The scores are written all the same."
         ),
     ] = False,
+    neutralise: Annotated[
+        bool,
+        typer.Option(
+            "--neutralise",
+            help="Tables, into a CSV file: put an apostrophe before identifiers and other text "
+            "that begin with = + - or @, so that a spreadsheet does not compute them.",
+        ),
+    ] = False,
 ) -> None:
     """Score DATA with a model.
 
@@ -128,6 +136,7 @@ def score(
             header=header,
             top=top,
             pattern=pattern,
+            neutralise=neutralise,
         )
     if isinstance(found, ScoredTable) and place != output:
         _tell_beside(found)
@@ -141,7 +150,9 @@ def score(
     if fail_on_drift and moved:
         raise typer.Exit(int(Exit.MOVED))
     if not isinstance(found, ScoredTable) and found.errors:
-        raise typer.Exit(int(Exit.DATA))  # the others are scored, but a script must not overlook these
+        raise typer.Exit(
+            int(Exit.DATA)
+        )  # the others are scored, but a script must not overlook these
 
 
 @contextmanager

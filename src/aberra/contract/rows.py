@@ -25,6 +25,7 @@ from aberra.data.tables import (
     check_numbers,
     needs_reader,
     numbers_of,
+    plain,
 )
 from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.errors import CollapseWarning, DataError, DivergenceError
@@ -221,7 +222,7 @@ class RowScorer(Scorer):
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
-        X = as_pandas(X)
+        X = plain(as_pandas(X))
         image = self._image_shape(X, reset)
         if self._takes_frames and isinstance(X, pd.DataFrame):
             return self._checked_frame(X, reset)

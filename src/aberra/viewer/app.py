@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Literal
@@ -36,6 +37,14 @@ class MarkChange(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
     mark: ReviewMark | None
+
+
+class AsciiAnswer(JSONResponse):
+    """JSON in ASCII: names of files that are not UTF-8 have no other form."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 class Shelf:
@@ -104,7 +113,9 @@ def make_app(shelf: Shelf, base: str = "") -> FastAPI:
     app : FastAPI
         To be put behind a `Guard`.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        docs_url=None, redoc_url=None, openapi_url=None, default_response_class=AsciiAnswer
+    )
     app.add_exception_handler(AberraError, _explain)
     app.add_exception_handler(HTTPException, _explain_status)
     app.add_exception_handler(RequestValidationError, _explain_request)
@@ -214,16 +225,16 @@ def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def _explain(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 422)
+    return AsciiAnswer({"error": str(error)}, 422)
 
 
 def _explain_status(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code)
+    return AsciiAnswer({"error": error.detail}, error.status_code)
 
 
 def _explain_request(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return JSONResponse({"error": f"{where}: {first['msg']}."}, 422)
+    return AsciiAnswer({"error": f"{where}: {first['msg']}."}, 422)
