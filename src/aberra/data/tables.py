@@ -230,7 +230,7 @@ def _dense(table: pd.DataFrame) -> pd.DataFrame:
     if sparse:
         table = table.copy()
         for j in sparse:
-            table.isetitem(j, table.iloc[:, j].sparse.to_dense())
+            table.isetitem(j, np.asarray(table.iloc[:, j]))
     return table
 
 
