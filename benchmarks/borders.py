@@ -30,6 +30,8 @@ CAMPAIGNS = {
     "tables": "benchmarks.borders_tables:DamagedTables",
     "pictures": "benchmarks.borders_tables:DamagedPictures",
     "image arrays": "benchmarks.borders_tables:DamagedImageArrays",
+    "viewer": "benchmarks.borders_viewer:StrangeRequests",
+    "kills": "benchmarks.borders_kills:Kills",
 }
 
 
