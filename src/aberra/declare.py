@@ -64,6 +64,17 @@ class Size:
         self.name = name
 
 
+class Within:
+    """The range of a whole number in a trained part: `Annotated[int, Within(1, 1024)]`.
+
+    Time and memory follow from such a number, so a model file that exceeds the range is refused
+    unless its limits are lifted (`load(path, limits=False)`). No number may be below the range.
+    """
+
+    def __init__(self, low: int, high: int) -> None:
+        self.low, self.high = low, high
+
+
 def parameter(*allowed: Any, default: Any, doc: str, kind: str = "", kw_only: bool = True) -> Any:
     """Declare a constructor parameter.
 

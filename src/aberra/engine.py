@@ -46,14 +46,20 @@ def run_members(
         n_chunks = min(n_members, joblib.effective_n_jobs())
         edges = np.linspace(0, n_members, n_chunks + 1).astype(int)
         chunks = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+        sent = _portable(work, engine)
         # Tensors cannot be mapped read-only into workers, so nothing is mapped.
-        return list(joblib.Parallel(max_nbytes=None)(_single(work, chunk) for chunk in chunks))
+        return list(joblib.Parallel(max_nbytes=None)(_single(sent, chunk) for chunk in chunks))
 
 
 def _single(
     work: Callable[[slice], Result], chunk: slice
 ) -> tuple[Callable[..., Result], tuple[object, ...], dict[str, object]]:
     return joblib.delayed(_run_single)(work, chunk)
+
+
+def _portable(work: Callable[[slice], Result], engine: str) -> Callable[[slice], Result]:
+    """Return work that can be sent to the workers of an engine; plain pickle knows no closures."""
+    return joblib.wrap_non_picklable_objects(work) if engine == "multiprocessing" else work
 
 
 def _run_single(work: Callable[[slice], Result], chunk: slice) -> Result:

@@ -22,6 +22,8 @@ from pathlib import Path
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
+from aberra.terminal import console, visible
+
 P = ParamSpec("P")
 Result = TypeVar("Result")
 Listener = Callable[[str, float, str], None]
@@ -199,7 +201,6 @@ def progress_bar() -> Iterator[None]:
     >>> with progress_bar():
     ...     _ = AutoEncoder(epochs=2, random_state=0).fit([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
     """
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -207,15 +208,15 @@ def progress_bar() -> Iterator[None]:
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         ids = {}
 
         def show(task: str, fraction: float, note: str) -> None:
             if task not in ids:
                 ids[task] = bar.add_task(task, total=1.0, note="")
-            bar.update(ids[task], completed=fraction, note=note)
+            bar.update(ids[task], completed=fraction, note=visible(note))
             if fraction >= 1.0:
                 bar.remove_task(ids.pop(task))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -85,9 +86,12 @@ class Recipe:
         from aberra.data.mri.prepare import Preparation
 
         settings = dict(self.preparation)
-        if "below_top" in settings:
-            settings["below_top"] = tuple(settings["below_top"])  # a list in JSON
-        return Preparation(**settings)
+        try:
+            if "below_top" in settings:
+                settings["below_top"] = tuple(settings["below_top"])  # a list in JSON
+            return Preparation(**settings)
+        except (TypeError, ValueError) as error:
+            raise ModelFileError(f"The recipe's preparation of scans is wrong: {error}.") from error
 
     @classmethod
     def of(cls, notes: Mapping[str, Any]) -> Recipe | None:
@@ -102,14 +106,63 @@ class Recipe:
         try:
             doubts = [_doubt(d) for d in held["doubts"]]
             choices = [(str(name), str(why)) for name, why in held["choices"]]
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError, KeyError, OverflowError) as error:
             raise ModelFileError(f"The recipe in the model file is damaged: {error}.") from error
         kept = {name: value for name, value in held.items() if name in known}
+        if odd := [name for name, value in kept.items() if not _fits(name, value)]:
+            raise ModelFileError(f"The recipe in the model file is damaged: {odd[0]!r} is no such.")
         return cls(**{**kept, "doubts": doubts, "choices": choices})
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)
+
+
+def _count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 53
+
+
+def _listed(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(of, value))
+
+
+def _named(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(of, value.values()))
+
+
+def _perhaps(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: value is None or of(value)
+
+
+# What each field holds; doubts and choices are looked at where they are made.
+HOLDS: dict[str, Callable[[Any], bool]] = {
+    "data": _text,
+    "n_samples": _count,
+    "columns": _listed(_text),
+    "dropped": _named(_text),
+    "id_column": _perhaps(_text),
+    "label_column": _perhaps(_text),
+    "preparation": lambda value: isinstance(value, dict),
+    "metrics": _named(_number),
+    "quantiles": lambda value: _listed(_number)(value) and value == sorted(value),
+    "map_threshold": _perhaps(_number),
+    "pattern": _text,
+    "axes": _perhaps(_text),
+}
+
+
+def _fits(name: str, value: Any) -> bool:
+    return name not in HOLDS or HOLDS[name](value)
 
 
 def _doubt(held: Mapping[str, Any]) -> Doubt:
     reasons = [Reason(str(name), float(share)) for name, share in held["reasons"]]
+    if not all(map(math.isfinite, [float(held["trust"]), *(share for _, share in reasons)])):
+        raise ValueError("a trust or a share is not finite")
     return Doubt(
         int(held["row"]), str(held["name"]), float(held["trust"]), float(held["score"]), reasons
     )

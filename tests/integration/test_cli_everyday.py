@@ -166,7 +166,7 @@ def test_a_damaged_picture_costs_only_itself(tmp_path):
     damaged.write_bytes(damaged.read_bytes()[:60])
     model = tmp_path / "m.aberra"
     run("fit", tmp_path / "train", "-o", model, "--detector", "intensity")
-    said = run("score", model, tmp_path / "new", "-o", tmp_path / "maps")
+    said = run("score", model, tmp_path / "new", "-o", tmp_path / "maps", code=3)
     assert "2 images, 1 scored now" in said
     assert "Failed: p6.png" in said
     lines = pd.read_csv(tmp_path / "maps" / "scores.csv", keep_default_na=False)

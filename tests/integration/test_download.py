@@ -598,3 +598,13 @@ def test_get_goes_on_after_a_failure_and_ends_with_it(tiny, tmp_path, monkeypatc
     assert result.exit_code == 3
     assert "No script may fetch it" in result.stderr
     assert registry.find("tiny", tmp_path) is not None
+
+
+def test_what_a_killed_process_left_beside_a_complete_file_goes(tmp_path, wanted):
+    target = fetch(wanted, tmp_path, QUICK)
+    names = sorted(p.name for p in target.parent.iterdir())
+    for name in (".part-", ".part-{}.tag", ".lock-"):
+        left = name.format(target.name) if "{}" in name else f"{name}{target.name}"
+        (target.parent / left).write_bytes(b"")
+    fetch(wanted, tmp_path, QUICK)
+    assert sorted(p.name for p in target.parent.iterdir()) == names

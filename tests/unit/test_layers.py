@@ -16,6 +16,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # A module imports only from lower layers, or from its own folder.
 LAYERS = {
     "errors": -2,  # names only
+    "terminal": -2,
     "scikit": -2,  # what is private in scikit-learn
     "extras": -1,
     "progress": -1,

@@ -62,7 +62,7 @@ def test_a_second_score_on_the_same_output_is_refused(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
     frame.to_csv(tmp_path / "data.csv", index=False)
-    one, two = MultiView(random_state=0).fit(frame), MultiView(n_neighbours=3).fit(frame)
+    one, two = MultiView(random_state=0).fit(frame), MultiView(random_state=1).fit(frame)
     inside, go_on = threading.Event(), threading.Event()
     add = Parts.add
 

@@ -30,7 +30,7 @@ from aberra import (
 )
 from aberra.contract.members import member_scores
 from aberra.data.tables import TableReader
-from aberra.declare import AnyShape, Size, learnt_by
+from aberra.declare import AnyShape, Size, Within, learnt_by
 from aberra.detectors.foreign import ForeignTrainer
 from aberra.model_file.derive import learnt_kinds
 
@@ -75,12 +75,15 @@ def check(hint, value, sizes):
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated and isinstance(inner[1], Size):
         assert value == sizes[inner[1].name]
+    elif origin is Annotated and isinstance(inner[1], Within):
+        assert type(value) is int
+        assert inner[1].low <= value <= inner[1].high
     elif origin is Annotated:
         check_array(inner[0], inner[1], value, sizes)
     elif origin is Literal:
         assert value in inner
     elif origin in (typing.Union, types.UnionType):
-        fitting = [one for one in inner if type(value) is (get_origin(one) or one)]
+        fitting = [one for one in inner if type(value) is plain(one)]
         assert len(fitting) == 1, (hint, value)
         check(fitting[0], value, sizes)
     else:
@@ -89,6 +92,10 @@ def check(hint, value, sizes):
             check(one, item, sizes)
         if dataclasses.is_dataclass(hint):
             check_part(value, sizes)
+
+
+def plain(hint):
+    return get_args(hint)[0] if get_origin(hint) is Annotated else get_origin(hint) or hint
 
 
 def held_in(inner, value):

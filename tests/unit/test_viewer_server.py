@@ -2,7 +2,9 @@
 
 import http.client
 import json
+import os
 import re
+import socket
 import threading
 from contextlib import contextmanager
 
@@ -14,10 +16,12 @@ from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage, generate_uid
 
 from aberra import IADC, OCSVM, save
+from aberra.errors import DataError
 from aberra.explain.doubts import Doubt
 from aberra.recipe import Recipe
 from aberra.viewer.app import Shelf
 from aberra.viewer.catalogue import catalogue
+from aberra.viewer.held import Held
 from aberra.viewer.marks import NAME
 from aberra.viewer.serve import Door, make_server
 
@@ -39,8 +43,9 @@ def running(found):
 @contextmanager
 def browser(door):
     """Return a client that has opened the printed address, as a browser would."""
-    base = f"http://127.0.0.1:{door.port}"
-    with httpx.Client(base_url=base, headers={"origin": base}, trust_env=False) as client:
+    host = f"http://127.0.0.1:{door.port}"
+    base = f"{host}{door.base}"
+    with httpx.Client(base_url=base, headers={"origin": host}, trust_env=False) as client:
         assert client.get(f"/?token={door.token}").status_code == 200
         yield client
 
@@ -80,7 +85,7 @@ def test_the_cookie_is_out_of_reach(results):
     with running(catalogue(*results)) as door:
         answer = httpx.get(door.address, trust_env=False)
         line = answer.headers["set-cookie"]
-        assert {"HttpOnly", "SameSite=Strict", "Path=/"} <= set(re.split("; ", line))
+        assert {"HttpOnly", "SameSite=Strict", f"Path={door.base}/"} <= set(re.split("; ", line))
         assert door.token not in answer.text
 
 
@@ -118,7 +123,7 @@ def test_two_browsers_see_each_others_marks(results):
         assert one.get("/api/0/marks").json()["marks"] == marks
 
 
-def ask(door, method, target, headers=(), body=b""):
+def ask(door, method, target, headers=(), body=b"", below=lambda door: door.base):
     """Send a request exactly as given; httpx and browsers would tidy it up."""
     sent = {
         "Host": f"127.0.0.1:{door.port}",
@@ -126,7 +131,9 @@ def ask(door, method, target, headers=(), body=b""):
         **dict(headers),
     }
     connection = http.client.HTTPConnection("127.0.0.1", door.port, timeout=10)
-    connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+    connection.putrequest(
+        method, f"{below(door)}{target}", skip_host=True, skip_accept_encoding=True
+    )
     for name, value in sent.items():
         if value is not None:
             connection.putheader(name, value)
@@ -353,3 +360,65 @@ def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     assert (plain["rounds"], plain["doubts"], plain["title"]) == (None, [], "OCSVM")
     assert broken.status_code == 422
     assert "ybroken.aberra" in broken.json()["error"]
+
+
+def test_everything_lies_below_a_secret_path(door):
+    """Other programs on this machine get the cookie only if they know the path."""
+    assert re.fullmatch(r"/[\w-]{16}", door.base)
+    for target in ("/", "/api/0/scans", "/files/0", f"/?token={door.token}", "/guess/api/0/scans"):
+        assert ask(door, "GET", target, below=lambda _: "")[0] == 403
+    page = ask(door, "GET", "/")[1].decode()
+    assert f'src="{door.base}/static/scans.js"' in page
+    assert '"/static/' not in page
+
+
+def test_half_a_request_does_not_keep_its_connection(shown, monkeypatch):
+    monkeypatch.setattr("aberra.viewer.impatient.HEADER_SECONDS", 0.3)
+    with running(catalogue(*shown)) as door:
+        head = f"PUT {door.base}/api/0/marks/0 HTTP/1.1\r\nHost: 127.0.0.1:{door.port}\r\n"
+        whole = "".join(f"{n}: {v}\r\n" for n, v in write(door, Content_Length="16").items())
+        token = f"Cookie: aberra_{door.port}={door.token}\r\n\r\n"
+        for sent in ("", head, f"{head}{whole}{token}", f"{head}{whole}{token}{{"):
+            with socket.create_connection(("127.0.0.1", door.port), timeout=5) as connection:
+                connection.sendall(sent.encode())
+                while connection.recv(1 << 12):  # until the other side hangs up
+                    pass
+        assert ask(door, "GET", "/api/0/scans")[0] == 200
+
+
+def test_a_negative_place_marks_nothing(door, shown):
+    headers, body = write(door, Content_Length="17"), b'{"mark":"accept"}'
+    assert ask(door, "PUT", "/api/0/marks/-1", headers, body)[0] == 404
+    assert not (shown[0] / NAME).exists()
+
+
+def test_a_deeply_nested_file_of_marks_is_told(client, results):
+    (results[0] / NAME).write_text("[" * 100_000)
+    assert "cannot be read" in client.get("/api/0/marks").json()["trouble"]
+    assert client.put("/api/0/marks/0", json={"mark": "accept"}).status_code == 422
+
+
+def test_a_folder_swapped_for_a_link_while_opening_is_noticed(tmp_path, monkeypatch):
+    inside, outside = tmp_path / "root" / "sub", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir(parents=True)
+    (inside / "a.nii").write_bytes(b"mine")
+    (outside / "a.nii").write_bytes(b"SECRET")
+    held = Held(inside / "a.nii", tmp_path / "root")
+    opened = os.open
+
+    def swapped(path, *rest):
+        inside.rename(tmp_path / "root" / "away")
+        inside.symlink_to(outside)
+        handle = opened(path, *rest)
+        inside.unlink()
+        (tmp_path / "root" / "away").rename(inside)
+        return handle
+
+    monkeypatch.setattr(os, "open", swapped)
+    with pytest.raises(DataError, match="leads out of the folder"):
+        held.open()
+    monkeypatch.undo()
+    file, size = held.open()
+    with file:
+        assert (file.read(), size) == (b"mine", 4)

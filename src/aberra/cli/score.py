@@ -98,6 +98,14 @@ def score(
             "The scores are written all the same."
         ),
     ] = False,
+    neutralise: Annotated[
+        bool,
+        typer.Option(
+            "--neutralise",
+            help="Tables, into a CSV file: put an apostrophe before identifiers and other text "
+            "that begin with = + - or @, so that a spreadsheet does not compute them.",
+        ),
+    ] = False,
 ) -> None:
     """Score DATA with a model.
 
@@ -105,6 +113,9 @@ def score(
     flag and up to three reasons for each row, and a verdict whether the rows are still like the
     training rows: steady, watch or moved. For images and scans you get a folder with anomaly
     maps, and a table scores.csv beside them.
+
+    A picture or scan that cannot be read is named at the end, the others are scored, and the exit
+    code is 3.
 
     The data may be larger than memory. If the command is interrupted, give it again and it
     continues where it stopped.
@@ -125,6 +136,7 @@ def score(
             header=header,
             top=top,
             pattern=pattern,
+            neutralise=neutralise,
         )
     if isinstance(found, ScoredTable) and place != output:
         _tell_beside(found)
@@ -137,6 +149,10 @@ def score(
     moved = isinstance(found, ScoredTable) and found.drift and found.drift.verdict == "moved"
     if fail_on_drift and moved:
         raise typer.Exit(int(Exit.MOVED))
+    if not isinstance(found, ScoredTable) and found.errors:
+        raise typer.Exit(
+            int(Exit.DATA)
+        )  # the others are scored, but a script must not overlook these
 
 
 @contextmanager

@@ -14,9 +14,10 @@ from enum import IntEnum
 from typing import Any, ParamSpec
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from aberra.errors import AberraError, ArgumentError, MissingExtraError
+from aberra.terminal import console
 
 P = ParamSpec("P")
 
@@ -54,7 +55,7 @@ class Shell:
     def say(self, what: RenderableType) -> None:
         """Show a result or a remark to a person."""
         if not (self.quiet or self.json):
-            Console().print(what, soft_wrap=isinstance(what, str), markup=False, highlight=False)
+            console().print(what, soft_wrap=isinstance(what, str), markup=False, highlight=False)
 
     def result(self, values: Mapping[str, Any]) -> None:
         """Give the result to a script that asked for it."""
@@ -76,11 +77,11 @@ class Shell:
     def fail(self, error: BaseException, code: Exit) -> typer.Exit:
         """Report an error in one place; return what ends the command."""
         if self.debug:
-            Console(stderr=True).print_exception()
+            console(stderr=True).print_exception()
         elif self.json:
             self.result({"error": str(error), "kind": type(error).__name__, "exit": int(code)})
         if not (self.json or self.debug):
-            Console(stderr=True).print(f"Error: {error}", soft_wrap=True, markup=False)
+            console(stderr=True).print(f"Error: {error}", soft_wrap=True, markup=False)
         return typer.Exit(int(code))
 
 
@@ -156,6 +157,6 @@ def _verdict(error: BaseException) -> tuple[BaseException, Exit]:
 def _one_line(speaker: Shell) -> Callable[..., None]:
     def show(message: Warning | str, *_: object, **__: object) -> None:
         if not (speaker.quiet or speaker.json):
-            Console(stderr=True).print(f"Note: {message}", soft_wrap=True, markup=False)
+            console(stderr=True).print(f"Note: {message}", soft_wrap=True, markup=False)
 
     return show

@@ -65,6 +65,11 @@ class Members(ABC):
         if shape != (self.n_members, 1):
             raise ValueError(f"one row gives scores of shape {shape}")
 
+    def probe_finite(self, rows: Data) -> None:
+        """Raise an error unless rows such as those of the training get finite scores."""
+        if not np.isfinite(self.scores(rows)).all():
+            raise ValueError("rows like those of the training have no finite scores")
+
 
 def member_scores(members: Members, data: Data) -> NDArray[np.float64]:
     """Score rows tile by tile, (m, n).

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from aberra.contract.explaining import column_shares, quartiles
 from aberra.contract.feedback import Feedback, checked_labels
 from aberra.contract.members import Data, Scores, member_scores
-from aberra.contract.scorer import Scorer
+from aberra.contract.scorer import Scorer, check_finite
 from aberra.data.drift.portrait import Portrait
 from aberra.data.drift.verdict import Drift, compared
 from aberra.data.tables import (
@@ -25,6 +25,7 @@ from aberra.data.tables import (
     check_numbers,
     needs_reader,
     numbers_of,
+    plain,
 )
 from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.errors import CollapseWarning, DataError, DivergenceError
@@ -79,6 +80,7 @@ class RowScorer(Scorer):
         check_is_fitted(self, "members_")
         data = self._validate(X, reset=False)
         scores, marks = self._mean_score(data), self.review_marks()
+        check_finite(scores, self.members_.why_not_finite(type(self).__name__))
         return scores if marks is None else marks.adjusted(scores, data)
 
     @property
@@ -220,7 +222,7 @@ class RowScorer(Scorer):
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
-        X = as_pandas(X)
+        X = plain(as_pandas(X))
         image = self._image_shape(X, reset)
         if self._takes_frames and isinstance(X, pd.DataFrame):
             return self._checked_frame(X, reset)

@@ -21,6 +21,7 @@ from sklearn.utils.metaestimators import available_if
 from aberra import thresholds
 from aberra.contract.members import Data, Members, Scores
 from aberra.declare import estimator, learnt, parameter
+from aberra.errors import DataError
 from aberra.rng import RandomState
 from aberra.scikit import Interval, StrOptions, check_sample_weight
 
@@ -194,6 +195,16 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
     def column_kinds(self) -> list[str] | None:
         """Return what each column holds ("number", "text", "time"), if anything but numbers."""
         return None
+
+
+def check_finite(scores: Scores, why: str) -> None:
+    """Raise an error that counts the samples without a finite score, and says why they may be."""
+    odd = np.flatnonzero(~np.isfinite(scores))
+    if len(odd):
+        raise DataError(
+            f"{len(odd)} of {len(scores)} samples have no finite score, the first at position "
+            f"{odd[0]}. {why}"
+        )
 
 
 def checked_weights(sample_weight: ArrayLike | None, data: Data) -> NDArray[np.float64]:

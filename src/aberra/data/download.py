@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -60,6 +61,7 @@ def fetch(
     target = folder / file.path
     if target.exists():
         check_file(target, file)
+        _clear_up(target)
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -101,6 +103,16 @@ def kept_sha256(path: Path) -> str | None:
     if len(words) != 2 or len(words[0]) != 64:
         raise DataError(f"{note} holds no sha256. Delete it to trust the next download.")
     return words[0]
+
+
+def _clear_up(target: Path) -> None:
+    """Remove what a process left that was killed when its download was all but done."""
+    left = [_part_of(target), tag_of(_part_of(target)), target.with_name(f".lock-{target.name}")]
+    if not any(path.exists() for path in left):
+        return
+    with suppress(OSError), only_one(target):  # a folder may be for reading only
+        for path in left[:2]:
+            path.unlink(missing_ok=True)
 
 
 def _note_of(path: Path) -> Path:

@@ -215,6 +215,25 @@ def _parts_of_dates(seconds: NDArray[np.float64]) -> list[str]:
     return parts if ordered else [*parts, "elapsed"]
 
 
+def plain(X: Any) -> Any:
+    """Return tensors as arrays, tables without sparse columns, arrays of dates as tables."""
+    if type(X).__module__.partition(".")[0] == "torch":
+        return X.detach().cpu().numpy()
+    if isinstance(X, pd.DataFrame):
+        return _dense(X)
+    return pd.DataFrame(X) if isinstance(X, np.ndarray) and X.dtype.kind in "Mm" else X
+
+
+def _dense(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table without sparse columns."""
+    sparse = [j for j, kind in enumerate(table.dtypes) if isinstance(kind, pd.SparseDtype)]
+    if sparse:
+        table = table.copy()
+        for j in sparse:
+            table.isetitem(j, np.asarray(table.iloc[:, j]))
+    return table
+
+
 def needs_reader(X: Any, missing: Missing, encode: Encode) -> bool:
     """Say whether the columns have to be looked at one by one before they are numbers."""
     if not isinstance(X, pd.DataFrame):

@@ -24,6 +24,11 @@ class ColumnTails:
     per_unit: Annotated[Single, Shape("V", dtype="float32")]  # bins
     nats: Annotated[Single, Shape("V", N_BINS + 2, dtype="float32")]  # outside on either side, too
 
+    def __post_init__(self) -> None:
+        # Compiled code turns numbers into places of the table without another look.
+        if not (np.isfinite(self.start).all() and np.isfinite(self.per_unit).all()):
+            raise ValueError("the bins of a column are not finite")
+
     def oddness(self, rows: Single) -> Array:
         """Return the mean surprise of a row's cells."""
         from aberra.detectors.compiled_views import mean_surprise

@@ -46,7 +46,12 @@ def mean_nats(views: Array, middle: Array, scale: Array, skew: float, table: Arr
         for i in range(n):
             x = 1 + skew * (views[v, i] - middle[v]) / scale[v]
             place = (np.log(max(x, 1e-12)) / skew + 8.0) * 64.0
-            place = min(max(place, 0.0), float(last))
+            if not place >= 0.0:  # NaN, too, which would be no place in the table
+                place = 0.0 if place < 0.0 else np.nan
+            if np.isnan(place):
+                found[i] = np.nan
+                continue
+            place = min(place, float(last))
             k = int(place)
             found[i] += table[k] + (place - k) * (table[k + 1] - table[k])
     return found / m

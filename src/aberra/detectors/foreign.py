@@ -5,7 +5,8 @@ They see the rows as given: whoever wants scaling puts the detector in a pipelin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -161,6 +162,11 @@ class ForeignMembers(Members):
     def probe(self, n_features: int, image_shape: tuple[int, int, int] | None) -> None:
         """Leave them alone: a row of zeros may be no valid row for them."""
 
+    def probe_finite(self, rows: Data) -> None:
+        """Let them refuse such rows, which may be no valid ones, but not score them with NaN."""
+        with suppress(DataError):
+            super().probe_finite(rows)
+
 
 def foreign_score(detector: Any, rows: Data) -> Array:
     """Score rows with any detector, high = anomalous.
@@ -169,7 +175,7 @@ def foreign_score(detector: Any, rows: Data) -> Array:
     `score_samples`, which is preferred because no threshold is taken off it.
     """
     if is_pyod(detector):
-        return np.asarray(detector.decision_function(rows), dtype=np.float64).ravel()
+        return _answer(detector, detector.decision_function, rows)
     method = getattr(detector, "score_samples", None) or getattr(
         detector, "decision_function", None
     )
@@ -178,7 +184,19 @@ def foreign_score(detector: Any, rows: Data) -> Array:
             f"{type(detector).__name__} cannot score new rows: it has neither score_samples nor "
             "decision_function. LocalOutlierFactor needs novelty=True."
         )
-    return -np.asarray(method(rows), dtype=np.float64).ravel()
+    return -_answer(detector, method, rows)
+
+
+def _answer(detector: Any, method: Callable[[Data], Any], rows: Data) -> Array:
+    """Return what a foreign method says about rows; an error of its own becomes one of ours."""
+    try:
+        scores = np.asarray(method(rows), dtype=np.float64).ravel()
+    except Exception as error:  # whatever it raises, its name belongs to the message
+        said = f"{type(error).__name__}: {str(error).strip().rstrip('.')}"
+        raise DataError(f"{_name(detector)} cannot score these rows ({said}).") from error
+    if scores.shape != (len(rows),):
+        raise DataError(f"{_name(detector)} gave {len(scores)} scores for {len(rows)} rows.")
+    return scores
 
 
 def is_pyod(detector: Any) -> bool:

@@ -278,6 +278,9 @@ class Views(Members):
     def __post_init__(self) -> None:
         self.n_members = len(self.members)
         self.tile_rows = tile_rows(len(self.lens.evidence.gap_nats))
+        # Compiled code does not look whether a column is there.
+        if any(len(one.ellipse.centre) != len(self.lens.used) for one in self.members):
+            raise ValueError("a member looks at other columns than the lens")
 
     def scores(self, tile: Data) -> Array:
         """Return (m, n): what each member says, and the evidence, the same for all."""

@@ -129,4 +129,4 @@ def _cut_at(scale: Scale, edges: Numbers, threshold: float | None) -> Numbers:
     nearest = 1 + int(np.abs(scale.places(edges[1:]) - scale.place(threshold)).argmin())
     # Just above it: a score that equals the threshold is not flagged, and belongs to the left.
     edges[nearest] = np.nextafter(threshold, np.inf)
-    return edges
+    return np.maximum.accumulate(edges)  # where the numbers lie too close, bins are empty

@@ -23,7 +23,7 @@ from aberra.contract.maps import (
     upper_quantile,
 )
 from aberra.contract.members import Rows, Scores, tiles
-from aberra.contract.scorer import Scorer, all_or_nothing, checked_weights
+from aberra.contract.scorer import Scorer, all_or_nothing, check_finite, checked_weights
 from aberra.data.images import TrainingImages
 from aberra.declare import changed, estimator, learnt, parameter
 from aberra.errors import DataError, DivergenceError
@@ -211,7 +211,9 @@ class Localiser(Scorer):
         return maps, image_scores(maps)
 
     def _maps(self, X: ArrayLike, mask: ArrayLike | None) -> Maps:
-        return masked(self._answered(Restorers.maps, X), mask)
+        maps = self._answered(Restorers.maps, X)
+        check_finite(image_scores(maps), "Look for images of extreme intensities.")
+        return masked(maps, mask)
 
     def _restored(self, X: ArrayLike) -> NDArray[np.float32]:
         return self._answered(Restorers.restored, X)

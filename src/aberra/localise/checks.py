@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aberra.data.images import PART
+from aberra.data.tables import plain
 from aberra.errors import DataError
 
 
@@ -25,7 +26,7 @@ def checked_images(
     fitted : tuple of int or None
         Channels, height and width that they must have; None accepts any.
     """
-    data = np.asarray(images)
+    data = np.asarray(plain(images))
     if data.ndim != 4 or data.shape[1] not in (1, 3):
         raise DataError(
             f"{name} takes images of shape (n, channels, height, width) with 1 or 3 channels, "

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
+
+from aberra.declare import Within
+
+Side = Annotated[int, Within(1, 4096)]  # in pixels
+GridSide = Annotated[int, Within(1, 512)]
 
 
 @dataclass(frozen=True)
@@ -22,9 +27,9 @@ class Frame:
     is exact.
     """
 
-    image_shape: tuple[int, int, int]  # channels, height, width as given
-    grid: tuple[int, int]  # height, width after reduction, before filling up
-    multiple: int
+    image_shape: tuple[Side, Side, Side]  # channels, height, width as given
+    grid: tuple[GridSide, GridSide]  # height, width after reduction, before filling up
+    multiple: Annotated[int, Within(1, 256)]
     low: float
     high: float
 

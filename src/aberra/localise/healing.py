@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
+from aberra.declare import Within
 from aberra.localise.restorers import Images, Restorers
 from aberra.nets.vq import VQNet
 from aberra.rng import torch_generator
@@ -54,7 +55,7 @@ class Healing:
     """How codes are replaced, and where the map looks."""
 
     unlikely: float
-    n_draws: int | None
+    n_draws: Annotated[int, Within(1, 1000)] | None
     emphasis: Emphasis
 
 
@@ -64,6 +65,11 @@ class CodeHealers(Restorers):
 
     healing: Healing
     nets: list[VQNet] = field(repr=False)
+
+    @property
+    def n_calls(self) -> int:
+        """How often a network is asked about a tile of images."""
+        return self.healing.n_draws or 1
 
     def restore(self, x: Tensor) -> Tensor:
         """Return what each member makes of the images, (m, n, c, h, w)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from aberra.contract.maps import image_scores
 from aberra.contract.members import Members
+from aberra.declare import Within
 from aberra.localise.frame import Frame
 
 Images = NDArray[Any]  # (n, c, h, w), any number type
@@ -29,7 +30,7 @@ class MapStyle:
     """How the difference between an image and its restoration becomes a map."""
 
     error: Error = "squared"
-    smooth: int = 1
+    smooth: Annotated[int, Within(1, 1 << 14)] = 1
 
     def __post_init__(self) -> None:
         if self.smooth % 2 == 0:
@@ -77,6 +78,11 @@ class Restorers(Members):
         """Number of members."""
         return len(self.nets)
 
+    @property
+    def n_calls(self) -> int:
+        """How often a network is asked about a tile of images."""
+        return 1
+
     @abstractmethod
     def restore(self, x: Tensor) -> Tensor:
         """Restore images (n, c, h, w) as the network sees them: (m, n, c, h, w) out."""
@@ -119,6 +125,8 @@ class Restorers(Members):
         maps = self.maps(np.zeros((1, *image_shape), np.float32))
         if maps.shape != (self.n_members, 1, *image_shape[1:]):
             raise ValueError(f"an image of shape {image_shape} gives maps of shape {maps.shape}")
+        if not np.isfinite(maps).all():
+            raise ValueError("an empty image gives a map that is not finite")
 
 
 @dataclass

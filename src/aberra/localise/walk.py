@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
 import torch
 from torch import Tensor
 
+from aberra.declare import Within
 from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import SCHEDULES, ddim_step, p_sample, predict_x0, q_sample, walk
 from aberra.errors import DataError
@@ -24,14 +25,14 @@ FIXED = ("n_steps", "schedule", "noise")  # what a denoiser was trained for
 class Walk:
     """How an image is noised and restored."""
 
-    n_steps: int
+    n_steps: Annotated[int, Within(1, 100_000)]
     schedule: str
     noise: str
     highest: float  # the training went up to this share of the steps
     start: float
-    sampling_steps: int | None  # None: every step
+    sampling_steps: Annotated[int, Within(1, 10_000)] | None  # None: every step
     sampler: Sampler
-    n_draws: int
+    n_draws: Annotated[int, Within(1, 1000)]
 
 
 @dataclass
@@ -40,6 +41,12 @@ class Denoisers(Restorers):
 
     way: Walk
     nets: list[Denoiser] = field(repr=False)
+
+    @property
+    def n_calls(self) -> int:
+        """How often a network is asked about a tile of images: in every draw, a walk."""
+        first = max(1, round(self.way.start * self.way.n_steps))
+        return self.way.n_draws * min(first, self.way.sampling_steps or first)
 
     @torch.inference_mode()
     def restore(self, x: Tensor) -> Tensor:

@@ -15,17 +15,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 import aberra
-from aberra.contract.rows import RowScorer
 from aberra.errors import DataError, MissingExtraError, ModelFileError
 from aberra.files import write_atomically
 from aberra.model_file import container
 from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
 from aberra.model_file.derive import CLASSES, learnt_kinds
 from aberra.model_file.kinds import Kind, Reader, Writer, damaged
+from aberra.model_file.soundness import check_sound
 from aberra.model_file.values import Unfitted, Values
 
 __all__ = ["load", "load_notes", "load_versions", "save"]
@@ -76,8 +75,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> import numpy as np
-    >>> from aberra import MultiView, load, save
+    >>>     >>> from aberra import MultiView, load, save
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> model = MultiView(random_state=0).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -99,7 +97,7 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
         write_atomically(Path(path), container.pack(manifest, arrays))
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, limits: bool = True) -> Any:
     """Load a model that `save` wrote; its scores are the same bytes as before.
 
     Nothing in the file is run: names are looked up in a list of known classes, and every part is
@@ -109,6 +107,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     ----------
     path : str or path-like
         The file.
+    limits : bool, default=True
+        Whether to refuse numbers that would make the model take very much time or memory, such as
+        a network that looks at more than 512 pixels a side or is asked 2,000 times about an image.
+        Set it to False for such a model of your own.
 
     Returns
     -------
@@ -135,7 +137,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     aberra.errors.ModelFileError: Cannot load missing.aberra: No such file or directory.
     """
     with _explained("load", path):
-        return _put_together(*container.unpack(container.read(Path(path))))
+        return _put_together(*container.unpack(container.read(Path(path))), limits)
 
 
 def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -156,7 +158,7 @@ def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
         If there is no such file, or it is damaged, of a newer format, or not a model.
     """
     with _explained("load", path):
-        manifest, _ = container.unpack(container.read(Path(path)))
+        manifest = container.unpack_manifest(container.read(Path(path)))
         return checked_object(manifest.get(NOTES, {}), NOTES)
 
 
@@ -217,32 +219,19 @@ def _taken_apart(model: Any) -> tuple[dict[str, Any], container.Arrays]:
     return manifest, out.arrays
 
 
-def _put_together(manifest: dict[str, Any], arrays: container.Arrays) -> Any:
+def _put_together(manifest: dict[str, Any], arrays: container.Arrays, limits: bool) -> Any:
     """Make the model again, and see that its parts fit."""
     checked_keys({k: v for k, v in manifest.items() if k != NOTES}, ENTRIES, "manifest")
     if manifest["format"] != container.FORMAT:
         damaged("manifest", f"format {manifest['format']!r} contradicts the header")
-    file = Reader(arrays)
+    file = Reader(arrays, limits)
     model = ESTIMATOR.decode(manifest["estimator"], file, "params")
     node = checked_object(manifest["learnt"], "learnt")
     vars(model).update(decode_fields(_learnt(model, node), node, file, "learnt"))
     if file.arrays:
         damaged("arrays", f"unknown entries {sorted(file.arrays)}")
-    model.members_.probe(_n_numbers(model), model.image_shape_)
+    check_sound(model, limits)
     return model
-
-
-def _n_numbers(model: Any) -> int:
-    """Return how many numbers a sample is to the members, and see that all agree on it."""
-    if not isinstance(model, RowScorer):
-        return int(np.prod(model.image_shape_))
-    n_columns, reader = model.n_features_in_, model.reader_
-    if reader is not None and len(reader.parts) != n_columns:
-        damaged("learnt.reader_", f"{len(reader.parts)} columns instead of {n_columns}")
-    n = n_columns if reader is None else len(reader.owners())
-    if model.references_.shape[1] != n:
-        damaged("learnt.references_", f"{model.references_.shape[1]} columns instead of {n}")
-    return n
 
 
 def _learnt(model: Any, held: Mapping[str, Any]) -> dict[str, Kind]:

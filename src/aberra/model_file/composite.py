@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aberra.model_file.kinds import Kind, Node, Reader, Writer, damaged
+from aberra.model_file.kinds import Kind, Node, Reader, Writer, damaged, shown
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class NamedBy:
     def decode(self, node: Node, file: Reader, where: str) -> Any:
         """Read a JSON object."""
         found = checked_object(node, where)
-        if self.name is int and not all(name.isdecimal() for name in found):
+        if self.name is int and not all(re.fullmatch("0|[1-9][0-9]{0,8}", name) for name in found):
             damaged(where, "a name is no number")
         return {
             self.name(name): self.kind.decode(item, file, f"{where}.{name}")
@@ -109,5 +110,5 @@ def checked_keys(node: Node, expected: set[str], where: str) -> dict[str, Any]:
 def checked_object(node: Node, where: str) -> dict[str, Any]:
     """Return the node if it is a JSON object."""
     if not isinstance(node, dict):
-        damaged(where, f"got {node!r} where a JSON object belongs")
+        damaged(where, f"got {shown(node)} where a JSON object belongs")
     return node

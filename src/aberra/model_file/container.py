@@ -34,6 +34,7 @@ MAGIC = b"\x89ABERRA\n"
 FORMAT = 3  # 2: localisers had one threshold, rounds held in-bag scores; 1: before that
 HEAD = struct.Struct("<8sI32s")
 LENGTHS = struct.Struct("<QQ")
+START = HEAD.size + LENGTHS.size  # where the manifest begins
 
 
 def pack(manifest: dict[str, Any], arrays: Arrays) -> bytes:
@@ -47,40 +48,59 @@ def pack(manifest: dict[str, Any], arrays: Arrays) -> bytes:
 def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
     """Return manifest and arrays of a file that is whole; say what is wrong with any other."""
     text, blob = _parts(data)
+    del data  # large models: never more than two copies at a time
+    manifest = _manifest(text)
+    try:
+        held = load_arrays(blob)
+        del blob
+        # Copies, so that arrays are writable and aligned as those of a fit are.
+        return manifest, {name: held.pop(name).copy() for name in list(held)}
+    except Exception as error:  # safetensors has its own errors, and NumPy its own
+        raise ModelFileError(f"the arrays are not valid safetensors ({error})") from error
+
+
+def unpack_manifest(data: bytes) -> dict[str, Any]:
+    """Return the manifest of a file that is whole, and leave its arrays alone."""
+    return _manifest(_parts(data)[0])
+
+
+def _manifest(text: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(text.decode("ascii"))
     except (ValueError, RecursionError) as error:
         raise ModelFileError(f"the manifest is not JSON ({error})") from error
     if not isinstance(manifest, dict):
         raise ModelFileError("the manifest is not a JSON object")
-    try:
-        # Copies, so that arrays are writable and aligned as those of a fit are.
-        return manifest, {name: array.copy() for name, array in load_arrays(blob).items()}
-    except Exception as error:  # safetensors has its own errors, and NumPy its own
-        raise ModelFileError(f"the arrays are not valid safetensors ({error})") from error
+    return manifest
 
 
 def _parts(data: bytes) -> tuple[bytes, bytes]:
     """Check the frame, outermost first; return manifest and arrays as bytes."""
-    if data[: len(MAGIC)] != MAGIC:
-        raise ModelFileError("it is not an Aberra model file (the first bytes are others)")
-    if len(data) < HEAD.size + LENGTHS.size:
-        raise ModelFileError(f"the file is cut off in its header, after {len(data)} bytes")
-    _, version, digest = HEAD.unpack_from(data)
-    _check_format(version)
-    n_text, n_blob = LENGTHS.unpack_from(data, HEAD.size)
-    start = HEAD.size + LENGTHS.size
-    if len(data) != start + n_text + n_blob:
-        raise ModelFileError(
-            f"the file has {len(data)} bytes instead of the {start + n_text + n_blob} its header "
-            "announces: it is cut off, extended, or its header is damaged. Save the model again"
-        )
+    n_text = _check_head(data[:START], len(data))
+    _, _, digest = HEAD.unpack_from(data)
     if hashlib.sha256(memoryview(data)[HEAD.size :]).digest() != digest:
         raise ModelFileError(
             "the checksum does not match: bytes were altered since it was saved. Take a sound "
             "copy, or save the model again"
         )
-    return data[start : start + n_text], data[start + n_text :]
+    return data[START : START + n_text], data[START + n_text :]
+
+
+def _check_head(head: bytes, size: int) -> int:
+    """Check what the first bytes say about a file of this size; return the manifest's length."""
+    if head[: len(MAGIC)] != MAGIC:
+        raise ModelFileError("it is not an Aberra model file (the first bytes are others)")
+    if len(head) < START:
+        raise ModelFileError(f"the file is cut off in its header, after {len(head)} bytes")
+    _, version, _ = HEAD.unpack_from(head)
+    _check_format(version)
+    n_text, n_blob = LENGTHS.unpack_from(head, HEAD.size)
+    if size != START + n_text + n_blob:
+        raise ModelFileError(
+            f"the file has {size} bytes instead of the {START + n_text + n_blob} its header "
+            "announces: it is cut off, extended, or its header is damaged. Save the model again"
+        )
+    return int(n_text)
 
 
 def _check_format(version: int) -> None:
@@ -100,7 +120,10 @@ def _check_format(version: int) -> None:
 
 
 def read(path: Path) -> bytes:
-    """Read a regular file whole."""
+    """Read a regular file whole, once its first bytes say that it is a model."""
     if path.exists() and not path.is_file():
         raise ModelFileError("it is not a regular file")
-    return path.read_bytes()
+    with path.open("rb") as file:
+        _check_head(file.read(START), path.stat().st_size)
+        file.seek(0)
+        return file.read()

@@ -17,13 +17,13 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import numpy as np
 
 from aberra.contract.members import Members
-from aberra.declare import AnyShape, Shape, Size, learnt_by
+from aberra.declare import AnyShape, Shape, Size, Within, learnt_by
 from aberra.detectors.foreign import ForeignMembers
 from aberra.errors import MissingExtraError
 from aberra.methods import Method, methods
 from aberra.model_file.composite import NamedBy, OneOf, Part
 from aberra.model_file.foreign import Foreign
-from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, Scalar
+from aberra.model_file.kinds import Array, As, Count, Kind, ListOf, Maybe, OneWord, Ranged, Scalar
 
 SCALARS = (int, float, str, bool)
 
@@ -78,7 +78,7 @@ def _generic(origin: Any, of: tuple[Any, ...]) -> Kind:
     if origin is Annotated:
         return _annotated(*of)
     if origin is Literal:
-        return Scalar(str)
+        return OneWord(str, of)
     if origin in (Union, UnionType):
         return _union(of)
     return _collection(origin, of)
@@ -121,6 +121,8 @@ def _members_of(method: Method) -> type | None:
 def _annotated(hint: Any, mark: Any) -> Kind:
     if isinstance(mark, Size):
         return Count(mark.name)
+    if isinstance(mark, Within):
+        return Ranged(int, mark.low, mark.high)
     if not isinstance(mark, Shape):
         raise TypeError(f"A model file does not know what {mark!r} means.")
     dims = None if isinstance(mark, AnyShape) else mark.dims

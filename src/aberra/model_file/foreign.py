@@ -11,17 +11,18 @@ import hashlib
 import io
 import json
 from typing import Any
-from zipfile import ZIP_STORED, ZipFile, ZipInfo
+from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from aberra.detectors.foreign import is_pyod
+from aberra.errors import ModelFileError
+from aberra.model_file.archives import SCHEMA, check_contents, check_detector
 from aberra.model_file.kinds import Node, Reader, Writer, damaged
 
 TRUSTED: list[str] = []  # in addition to what skops trusts by default
-SCHEMA = "schema.json"
 
 
 class Foreign:
@@ -69,13 +70,15 @@ def from_archive(array: NDArray[np.uint8], where: str) -> Any:
 
     data = array.tobytes()
     try:
-        with ZipFile(io.BytesIO(data)) as file:
-            packed = [info.filename for info in file.infolist() if info.compress_type != ZIP_STORED]
-        detector = None if packed else loads(data, trusted=TRUSTED)
+        check_contents(data, where)
+        detector = loads(data, trusted=TRUSTED)
+        if not isinstance(detector, BaseEstimator):
+            damaged(where, "the skops archive holds no estimator")
+        check_detector(detector, where)
+    except ModelFileError:
+        raise
     except Exception as error:  # a hostile archive may raise anything
         damaged(where, f"the skops archive is refused ({error})")
-    if not isinstance(detector, BaseEstimator):
-        damaged(where, "the skops archive holds no estimator, or is compressed")
     return detector
 
 

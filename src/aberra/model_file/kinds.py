@@ -18,6 +18,15 @@ from aberra.errors import ModelFileError
 
 Node = Any  # what JSON can hold
 
+LARGEST_INTEGER = (1 << 63) - 1
+LONGEST_SHOWN = 80
+
+
+def shown(node: Node) -> str:
+    """Return a node as a message shows it: not longer than a line."""
+    text = repr(node)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ..."
+
 
 def damaged(where: str, why: str) -> NoReturn:
     """Raise the error that names the wrong part."""
@@ -42,6 +51,7 @@ class Reader:
     """Hands out the arrays of one file, each once, and remembers sizes that must agree."""
 
     arrays: dict[str, NDArray[Any]]
+    limits: bool = True  # whether numbers that cost time and memory are bounded
     sizes: dict[str, int] = field(default_factory=dict)
 
     def take(self, where: str, order: Node) -> NDArray[Any]:
@@ -85,8 +95,42 @@ class Scalar:
         """Accept this very type."""
         value = float(node) if self.of is float and node in ("inf", "-inf", "nan") else node
         if type(value) is not self.of:
-            damaged(where, f"got {node!r} where a {self.of.__name__} belongs")
+            damaged(where, f"got {shown(node)} where a {self.of.__name__} belongs")
+        if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+            damaged(where, f"the number {shown(node)} is beyond 64 bits")
         return value
+
+
+@dataclass(frozen=True)
+class Ranged(Scalar):
+    """A whole number that time or memory depends on, and its range."""
+
+    low: int
+    high: int
+
+    def decode(self, node: Node, file: Reader, where: str) -> Any:
+        """Accept what is in the range, or above it where limits are lifted."""
+        value = super().decode(node, file, where)
+        if value < self.low or (file.limits and value > self.high):
+            damaged(
+                where,
+                f"got {value}, but {self.low} to {self.high} is what a model may ask for (if you "
+                "made this file yourself, load(path, limits=False) lifts the limit)",
+            )
+        return value
+
+
+@dataclass(frozen=True)
+class OneWord(Scalar):
+    """One of a few words."""
+
+    words: tuple[str, ...]
+
+    def decode(self, node: Node, file: Reader, where: str) -> Any:
+        """Accept one of the words."""
+        if node not in self.words:
+            damaged(where, f"got {shown(node)} where one of {', '.join(self.words)} belongs")
+        return node
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from aberra.model_file.kinds import Array, Node, Reader, Writer, damaged
 from aberra.nets.building import in_layout
 
 STATE = NamedBy(Array(None, "float32", tensor=True))
+MOST_LAYERS = 64  # that a plan lists
 
 
 class Networks:
@@ -40,10 +41,23 @@ class Networks:
             damaged(where, f"unknown network {name!r}; known are {', '.join(self.plans)}")
         cls, plan = self.plans[name]
         state = STATE.decode(found["state"], file, f"{where}.state")
+        made = plan.decode(found["plan"], file, f"{where}.plan")
+        _check_plan(made, sum(array.numel() for array in state.values()), f"{where}.plan")
         with torch.device("meta"):
-            module = cls(plan.decode(found["plan"], file, f"{where}.plan"))
+            module = cls(made)
         try:
             module.load_state_dict(state, assign=True)
         except RuntimeError as error:
             damaged(where, f"the arrays do not fit the plan ({error})")
         return in_layout(module).eval().requires_grad_(False)
+
+
+def _check_plan(plan: Any, n_numbers: int, where: str) -> None:
+    """Refuse a plan of more layers, or of wider ones, than the file has numbers for."""
+    for name, value in vars(plan).items():
+        items = value if isinstance(value, tuple) else (value,)
+        if len(items) > MOST_LAYERS:
+            damaged(f"{where}.{name}", f"{len(items)} entries, but a network has few layers")
+        large = [item for item in items if isinstance(item, int) and item > max(64, n_numbers)]
+        if large:
+            damaged(f"{where}.{name}", f"{large[0]} is more than all numbers of the network")

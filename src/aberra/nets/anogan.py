@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from aberra.declare import Within
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class AnoGANPlan:
 
     n_channels: int
     widths: tuple[int, ...]  # channels from fine to coarse, halving the sides in between
-    patch: int
+    patch: Annotated[int, Within(1, 64)]
     n_latent: int
     map_size: tuple[int, int]  # height and width of the coarsest map
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from aberra.declare import AnyShape
+from aberra.declare import AnyShape, Within
 from aberra.nets.stacked import Double
 from aberra.rng import load_torch
 from aberra.twister import Single
 
+Side = Annotated[int, Within(1, 1024)]  # in pixels
+Small = Annotated[int, Within(0, 64)]
 ImageShape = tuple[int, int, int]  # channels, height, width
 
 
@@ -23,13 +25,13 @@ class ConvLayer:
 
     n_in: int
     n_out: int
-    size: tuple[int, int]  # height and width that leave the convolution
-    kernel: int = 5
-    padding: int = 2
-    stride: int = 1
+    size: tuple[Side, Side]  # height and width that leave the convolution
+    kernel: Small = 5
+    padding: Small = 2
+    stride: Annotated[int, Within(1, 64)] = 1
     transposed: bool = False
-    output_padding: tuple[int, int] = (0, 0)
-    upsample_to: tuple[int, int] | None = None
+    output_padding: tuple[Small, Small] = (0, 0)
+    upsample_to: tuple[Side, Side] | None = None
     pool: bool = False
     linear: bool = False
 

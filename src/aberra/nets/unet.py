@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aberra.declare import Within
 from aberra.extras import need
 from aberra.nets.building import seeded
 
@@ -24,9 +26,9 @@ class UNetPlan:
 
     n_channels: int
     widths: tuple[int, ...]
-    res_blocks: int
+    res_blocks: Annotated[int, Within(1, 64)]
     attention: tuple[bool, ...]
-    patch: int
+    patch: Annotated[int, Within(1, 64)]
     head_width: int = 32
     groups: int = 32
 

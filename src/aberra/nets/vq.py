@@ -10,11 +10,12 @@ Notation (shapes): z (B, k, h, w) encoded images; codes (B, L) with L = h * w, r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import torch
 from torch import Tensor, nn
 
+from aberra.declare import Within
 from aberra.extras import need
 
 
@@ -24,11 +25,11 @@ class VQPlan:
 
     n_channels: int
     widths: tuple[int, ...]  # channels after each halving
-    res_layers: int
+    res_layers: Annotated[int, Within(0, 64)]
     n_codes: int
     code_width: int
     model_width: int
-    depth: int
+    depth: Annotated[int, Within(1, 64)]
     n_heads: int
     map_size: tuple[int, int]  # height and width of the grid of codes
 

@@ -23,7 +23,7 @@ def check_place(path: Path) -> None:
 
 def write(path: Path, page: str) -> int:
     """Write a page and return its size in bytes."""
-    data = page.encode("utf-8")
+    data = page.encode("utf-8", "backslashreplace")  # names that are not UTF-8
     try:
         write_atomically(path, data)
     except OSError as error:

@@ -79,7 +79,7 @@ class ResultFolder:
         writer = csv.DictWriter(text, self.columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows(self.lines[name] for name in names if name in self.lines)
-        write_atomically(self.folder / SCORES, text.getvalue().encode())
+        write_atomically(self.folder / SCORES, text.getvalue().encode("utf-8", "surrogateescape"))
         self._write_run()  # afterwards: a line without its mark is done again, not trusted
 
     def _write_run(self) -> None:
@@ -95,7 +95,9 @@ class ResultFolder:
 
     def _held_lines(self) -> Iterator[Line]:
         try:
-            with (self.folder / SCORES).open(newline="", encoding="utf-8") as file:
+            with (self.folder / SCORES).open(
+                newline="", encoding="utf-8", errors="surrogateescape"
+            ) as file:
                 rows = csv.DictReader(file)
                 if rows.fieldnames == list(self.columns):
                     yield from rows

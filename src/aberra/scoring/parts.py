@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
@@ -18,6 +19,7 @@ from aberra.files import refuse_special, replacing, write_atomically
 
 MANIFEST = "manifest.json"
 RUN = b"aberra-run"  # under which a piece keeps the fingerprint of its run
+FORMULA = r"^([=+\-@\t\r])"  # how a cell begins that spreadsheets compute
 OUTPUTS = (".parquet", ".csv")
 
 
@@ -36,11 +38,14 @@ class Parts:
         Digest of everything that the result depends on. Pieces of another run are thrown away.
     rows : int
         Rows a piece; only the last may have fewer.
+    neutralise : bool, default=False
+        Whether text in a CSV file that a spreadsheet would take for a formula gets an apostrophe.
     """
 
     output: Path
     fingerprint: str
     rows: int
+    neutralise: bool = False
 
     @property
     def folder(self) -> Path:
@@ -94,8 +99,12 @@ class Parts:
             writer = pq.ParquetWriter if _is_parquet(self.output) else pacsv.CSVWriter
             with writer(str(temporary), schema) as file:
                 for table in tables:
-                    file.write_table(table.replace_schema_metadata())
+                    file.write_table(self._as_written(table.replace_schema_metadata()))
         shutil.rmtree(self.folder)
+
+    def _as_written(self, table: pa.Table) -> pa.Table:
+        spreadsheet = self.neutralise and not _is_parquet(self.output)
+        return _without_formulas(table) if spreadsheet else table
 
     def _path(self, index: int) -> Path:
         return self.folder / f"{index:08d}.parquet"
@@ -131,6 +140,15 @@ def check_output(output: Path) -> None:
         raise DataError(f"There is no folder {output.parent}. Create it first.")
     if output.is_dir():
         raise DataError(f"{output} is a folder. Give the name of a file.")
+
+
+def _without_formulas(piece: pa.Table) -> pa.Table:
+    """Return the rows with an apostrophe before text that begins as a formula does."""
+    for k, field in enumerate(piece.schema):
+        if pa.types.is_string(field.type):
+            marked = pc.replace_substring_regex(piece.column(k), FORMULA, r"'\1")
+            piece = piece.set_column(k, field, marked)
+    return piece
 
 
 def _is_parquet(path: Path) -> bool:

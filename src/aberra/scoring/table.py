@@ -52,6 +52,7 @@ def score_table(
     model_digest: str,
     rows: int = CHUNK_ROWS,
     top: int | None = None,
+    neutralise: bool = False,
 ) -> TableSummary:
     """Score a file of any length with memory for one chunk; rows keep their order.
 
@@ -71,6 +72,8 @@ def score_table(
     top : int, optional
         Write only so many rows, those with the highest scores, the highest first. By default all
         rows are written in their order.
+    neutralise : bool, default=False
+        Whether text in a CSV file that spreadsheets would compute gets an apostrophe.
 
     Returns
     -------
@@ -80,7 +83,7 @@ def score_table(
     settings = (model_digest, table.fingerprint(), scorer.wanted, scorer.reasons, rows)
     mark = sha256(repr((*settings, str(scorer.schema))).encode()).hexdigest()
     with alone(output):
-        return _scored(scorer, table, Parts(output, mark, rows), top)
+        return _scored(scorer, table, Parts(output, mark, rows, neutralise), top)
 
 
 def _scored(scorer: RowAnswers, table: TableFile, parts: Parts, top: int | None) -> TableSummary:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Literal
@@ -38,6 +39,14 @@ class MarkChange(BaseModel):
     mark: ReviewMark | None
 
 
+class AsciiAnswer(JSONResponse):
+    """JSON in ASCII: names of files that are not UTF-8 have no other form."""
+
+    def render(self, content: Any) -> bytes:
+        """Return the bytes."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
 class Shelf:
     """The catalogue with what was read of it so far."""
 
@@ -67,6 +76,8 @@ class Shelf:
         try:
             if self.item(number, "scans", "table").kind == "table":
                 return self.table(number).name(index)
+            if index < 0:  # Python would count from the end
+                raise IndexError(index)
             return self.found.scans[index].name
         except IndexError:
             raise HTTPException(404, NOTHING) from None
@@ -88,29 +99,33 @@ class Shelf:
         return model_page(self.held(self.item(number, "model").file).real())
 
 
-def make_app(shelf: Shelf) -> FastAPI:
+def make_app(shelf: Shelf, base: str = "") -> FastAPI:
     """Return the application that shows a shelf.
 
     Parameters
     ----------
     shelf : Shelf
+    base : str, default=""
+        The part of the address below which a browser finds the pages; the `Guard` takes it off.
 
     Returns
     -------
     app : FastAPI
         To be put behind a `Guard`.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = FastAPI(
+        docs_url=None, redoc_url=None, openapi_url=None, default_response_class=AsciiAnswer
+    )
     app.add_exception_handler(AberraError, _explain)
     app.add_exception_handler(HTTPException, _explain_status)
     app.add_exception_handler(RequestValidationError, _explain_request)
-    _add_pages(app, shelf)
+    _add_pages(app, shelf, base)
     _add_lists(app, shelf)
     _add_marks(app, shelf)
     return app
 
 
-def _add_pages(app: FastAPI, shelf: Shelf) -> None:
+def _add_pages(app: FastAPI, shelf: Shelf, base: str) -> None:
     files = {p.name: p for p in STATIC.iterdir() if p.suffix in TYPES and p.is_file()}
 
     @app.get("/")
@@ -123,7 +138,7 @@ def _add_pages(app: FastAPI, shelf: Shelf) -> None:
         if item.kind == "report":
             headers = {"content-security-policy": REPORT_POLICY}
             return _stream(shelf.held(item.file), "text/html; charset=utf-8", headers)
-        return Response(framed_page(item.kind), media_type="text/html")
+        return Response(framed_page(item.kind, base), media_type="text/html")
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
@@ -210,16 +225,16 @@ def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def _explain(_: Request, error: Exception) -> Response:
-    return JSONResponse({"error": str(error)}, 422)
+    return AsciiAnswer({"error": str(error)}, 422)
 
 
 def _explain_status(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code)
+    return AsciiAnswer({"error": error.detail}, error.status_code)
 
 
 def _explain_request(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])
-    return JSONResponse({"error": f"{where}: {first['msg']}."}, 422)
+    return AsciiAnswer({"error": f"{where}: {first['msg']}."}, 422)

@@ -182,7 +182,7 @@ def _is_table(path: Path) -> bool:
 
 def _listed_scans(found: Catalogue, table: Path, scans: Path) -> Iterator[ListedScan]:
     """Yield the scans that a table of scores lists."""
-    with table.open(newline="", encoding="utf-8-sig") as file:
+    with table.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
         for row in csv.DictReader(file):
             given = row["scan"] or ""
             yield ListedScan(

@@ -14,6 +14,7 @@ App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 MOST_BODY = 4096  # a mark takes 18 bytes
 MOST_TARGET = 2048
+NO_TOKEN = "The token is missing or old. Open the whole address that aberra view printed."
 READS, WRITES = {"GET", "HEAD"}, {"PUT"}
 PAGE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
@@ -54,10 +55,13 @@ class Guard:
         Where the server listens; a request must name 127.0.0.1 or localhost with this port.
     token : str
         Comes once in the address of the first page, then in a cookie that no script can read.
+    base : str
+        The secret part of the address below which everything lies, such as "/Yq3x". Browsers send
+        a cookie to every port of this machine, but only below the path that it was set for.
     """
 
-    def __init__(self, app: App, port: int, token: str) -> None:
-        self.app, self.token = app, token
+    def __init__(self, app: App, port: int, token: str, base: str) -> None:
+        self.app, self.token, self.base = app, token, base
         self.hosts = {f"127.0.0.1:{port}", f"localhost:{port}"}
         self.cookie = f"aberra_{port}"  # browsers keep cookies by host, not by port
 
@@ -69,6 +73,7 @@ class Guard:
         try:
             if scope["type"] != "http":
                 raise RequestRefusedError(400, "This server speaks HTTP only.")
+            scope = self._below_base(scope)
             fresh = self.check(scope)
         except RequestRefusedError as refusal:
             await _refuse(refusal, send)
@@ -85,12 +90,22 @@ class Guard:
 
         await self.app(scope, receive, send_safely)
 
+    def _below_base(self, scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Return the request as the application knows it; refuse one from elsewhere."""
+        host = _headers_once(scope["headers"]).get("host")
+        if host not in self.hosts:
+            raise RequestRefusedError(421, "This server answers only to 127.0.0.1 and localhost.")
+        _check_target(scope)
+        if not secrets.compare_digest(
+            scope["path"][: len(self.base) + 1].encode(), f"{self.base}/".encode()
+        ):
+            raise RequestRefusedError(403, NO_TOKEN)
+        path = scope["path"].removeprefix(self.base)
+        return {**scope, "path": path, "raw_path": path.encode()}
+
     def check(self, scope: MutableMapping[str, Any]) -> bool:
         """Refuse what must not pass; return whether the cookie is still to be set."""
         headers = _headers_once(scope["headers"])
-        if headers.get("host") not in self.hosts:
-            raise RequestRefusedError(421, "This server answers only to 127.0.0.1 and localhost.")
-        _check_target(scope)
         fresh = self._check_token(scope, headers)
         if scope["method"] in WRITES:
             _check_write(headers)
@@ -107,15 +122,13 @@ class Guard:
         first_page = scope["method"] in READS and scope["path"] == "/"
         if first_page and self._same(query.get("token", [""])[0]):
             return True
-        raise RequestRefusedError(
-            403, "The token is missing or old. Open the whole address that aberra view printed."
-        )
+        raise RequestRefusedError(403, NO_TOKEN)
 
     def _same(self, given: str) -> bool:
         return secrets.compare_digest(given.encode(), self.token.encode())
 
     def _cookie_line(self) -> bytes:
-        return f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Strict".encode()
+        return f"{self.cookie}={self.token}; Path={self.base}/; HttpOnly; SameSite=Strict".encode()
 
 
 def _headers_once(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -40,6 +40,16 @@ class Held:
             raise DataError(f"{self.path.name} leads out of the folder. Copy the file into it.")
         return found
 
+    def _is_inside(self, status: os.stat_result) -> bool:
+        """Say whether an open file is the one that lies below the root now.
+
+        A folder on the way may have been swapped for a link between looking and opening.
+        """
+        try:
+            return os.path.samestat(status, os.stat(self.real(), follow_symlinks=False))
+        except (OSError, DataError):
+            return False
+
     def open(self) -> tuple[BinaryIO, int]:
         """Return the open file and its size; refuse what is not a regular file, or too large."""
         flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -50,6 +60,9 @@ class Held:
             raise DataError(f"{self.path.name} cannot be opened: {why}.") from error
         file = os.fdopen(handle, "rb")
         status = os.fstat(handle)
+        if not self._is_inside(status):
+            file.close()
+            raise DataError(f"{self.path.name} leads out of the folder. Copy the file into it.")
         if stat.S_ISREG(status.st_mode) and status.st_size <= LARGEST_FILE:
             return file, status.st_size
         file.close()

@@ -99,7 +99,7 @@ class Marks:
             held = json.loads(self.path.read_bytes())
         except FileNotFoundError:
             return {}
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(
                 f"{NAME} cannot be read ({error}). Move it away to start with no marks."
             ) from error

@@ -16,6 +16,7 @@ from aberra.recipe import Recipe
 from aberra.words import count, number
 
 N_DOUBTS_SHOWN = 10
+LARGEST = 1e100  # beyond it no chart has room
 
 
 def model_page(path: Path) -> dict[str, Any]:
@@ -87,8 +88,8 @@ def _trust_chart(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None
 
 def _score_chart(subject: Subject) -> dict[str, Any] | None:
     """Return the histogram of the training scores, with places between 0 and 1."""
-    if subject.reference is None:
-        return None
+    if subject.reference is None or abs(subject.model.threshold_) > LARGEST:
+        return None  # nothing to draw, or a threshold that no score reaches
     bins = score_bins([subject.reference], float(subject.model.threshold_))
     scale = bins.scale
     return {

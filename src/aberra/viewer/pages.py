@@ -38,10 +38,10 @@ FRAMES = {
 }
 
 
-def framed_page(kind: str) -> str:
-    """Return the whole page of scans, a table or a model."""
+def framed_page(kind: str, base: str = "") -> str:
+    """Return the whole page of scans, a table or a model; the pages lie below `base`."""
     frame = FRAMES[kind]
-    return Template(_html("frame")).substitute(
+    page = Template(_html("frame")).substitute(
         kind=kind,
         title=frame.title,
         skip_to=frame.skip_to,
@@ -50,6 +50,7 @@ def framed_page(kind: str) -> str:
         tools=_html("keys") if frame.by_keys else "",
         main=_html(kind),
     )
+    return page.replace('"/static/', f'"{base}/static/')
 
 
 def _html(name: str) -> str:

@@ -12,6 +12,7 @@ from uvicorn import Config, Server
 from aberra.errors import DataError
 from aberra.viewer.app import Shelf, make_app
 from aberra.viewer.guard import Guard
+from aberra.viewer.impatient import Impatient
 
 HOST = "127.0.0.1"
 
@@ -28,6 +29,7 @@ class Door:
 
     port: int = 0
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    base: str = field(default_factory=lambda: f"/{secrets.token_urlsafe(12)}")
     socket: socket.socket = field(init=False)
 
     def __post_init__(self) -> None:
@@ -48,7 +50,7 @@ class Door:
     @property
     def address(self) -> str:
         """What the browser opens."""
-        return f"http://{HOST}:{self.port}/?token={self.token}"
+        return f"http://{HOST}:{self.port}{self.base}/?token={self.token}"
 
 
 def serve(shelf: Shelf, door: Door, ready: Callable[[], None] = lambda: None) -> Server:
@@ -74,10 +76,11 @@ def serve(shelf: Shelf, door: Door, ready: Callable[[], None] = lambda: None) ->
 
 def make_server(shelf: Shelf, door: Door) -> Server:
     """Return a server that has not started yet."""
-    guarded = Guard(make_app(shelf), door.port, door.token)
+    guarded = Guard(make_app(shelf, door.base), door.port, door.token, door.base)
     return Server(
         Config(
             guarded,
+            http=Impatient,
             log_level="error",
             access_log=False,
             server_header=False,

@@ -10,13 +10,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from aberra.data.sources.arrays import ARRAYS, main_array
-from aberra.data.sources.images import find_images, read_images, shape_for
+from aberra.data.sources.images import find_images, read_usable, shape_for
 from aberra.recipe import Recipe, score_quantiles
 from aberra.workflow.choices import LookFor, Preset, check_choices
 from aberra.workflow.image_source import as_images
 from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, pixels_for, plan_for
+
+SHOWN = 3  # pictures that were left out
 
 
 def fit_images(
@@ -113,6 +115,7 @@ class ImagesToLearn:
     images: NDArray[Any]
     names: Sequence[str]
     preparation: dict[str, Any]  # of pictures; empty for an array, which is taken as it is
+    unusable: Sequence[str] = ()  # why pictures were left out, one sentence each
 
     @property
     def about(self) -> str:
@@ -121,7 +124,9 @@ class ImagesToLearn:
         size = f"{height} x {width} pixels, {'grey' if channels == 1 else 'colour'}"
         if not self.preparation:
             return f"{len(self.images):,} images of {size}, as they are"
-        return f"{len(self.images):,} pictures, brought to {size} (read with Pillow)"
+        left = f"; {len(self.unusable):,} left out: " if self.unusable else ""
+        named = f"{left}{' '.join(self.unusable[:SHOWN])}"
+        return f"{len(self.images):,} pictures, brought to {size} (read with Pillow){named}"
 
 
 def _read(path: Path, longest: int) -> ImagesToLearn:
@@ -129,10 +134,12 @@ def _read(path: Path, longest: int) -> ImagesToLearn:
     if path.name.lower().endswith(ARRAYS):
         images = as_images(main_array(path))
         return ImagesToLearn(images, [f"image {k}" for k in range(len(images))], {})
+    errors: dict[Path, str] = {}
     paths = find_images(path)
-    shape, root = shape_for(paths, longest), path if path.is_dir() else path.parent
-    names = [str(p.relative_to(root)) for p in paths]
-    return ImagesToLearn(read_images(paths, shape), names, shape.keywords())
+    shape, root = shape_for(paths, longest, errors), path if path.is_dir() else path.parent
+    images, used = read_usable(paths, shape, errors)
+    names = [str(p.relative_to(root)) for p in used]
+    return ImagesToLearn(images, names, shape.keywords(), list(errors.values()))
 
 
 def _recipe(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from aberra.data.sources.arrays import ARRAYS, main_array
 from aberra.data.sources.images import ImageShape, find_images, read_images, size_of
+from aberra.errors import ModelFileError
 from aberra.files import fingerprint
 from aberra.scoring.pictures import ImageSource
 
@@ -38,7 +39,11 @@ def image_source(
         return _of_array(as_images(main_array(data)))
     channels, height, width = image_shape
     given = preparation or {"height": height, "width": width, "channels": channels}
-    return _of_pictures(data, ImageShape(**given))
+    try:
+        shape = ImageShape(**given)
+    except TypeError as error:
+        raise ModelFileError(f"The recipe's preparation of pictures is wrong: {error}.") from error
+    return _of_pictures(data, shape)
 
 
 def as_images(array: NDArray[Any]) -> NDArray[Any]:

@@ -36,6 +36,7 @@ def score(
     header: bool = True,
     top: int | None = None,
     pattern: str | None = None,
+    neutralise: bool = False,
 ) -> Scored:
     """Score a file or folder of any size with little memory: what `aberra score` does.
 
@@ -67,6 +68,9 @@ def score(
     pattern : str, optional
         Scans: which names in a folder are scans. By default the pattern that the model was fitted
         with.
+    neutralise : bool, default=False
+        Tables, into a CSV file: put an apostrophe before text that begins with = + - or @, such as
+        an identifier, so that a spreadsheet does not take it for a formula.
 
     Returns
     -------
@@ -114,7 +118,7 @@ def score(
         raise ArgumentError("pattern", "pattern is for scans.")
     if kind == "table":
         file = table_at(data, sql=sql, header=header)
-        return _score_table(known, file, target, reasons, id_column, top)
+        return _score_table(known, file, target, reasons, id_column, top, neutralise)
     if kind == "images":
         return _score_images(known, source, target)
     return _score_scans(known, source, target, pattern)
@@ -130,6 +134,7 @@ def _score_table(
     reasons: Reasons,
     id_column: str | None,
     top: int | None,
+    neutralise: bool,
 ) -> ScoredTable:
     started = time.perf_counter()
     named, remarks = _row_names(known, file, id_column)
@@ -146,7 +151,7 @@ def _score_table(
         Subject(known.model, known.recipe).reference,
         reasons,
     )
-    found = score_table(scorer, file, output, known.digest(), top=top)
+    found = score_table(scorer, file, output, known.digest(), top=top, neutralise=neutralise)
     counts = (found.n_rows, found.n_flagged, found.n_resumed)
     seconds = time.perf_counter() - started
     return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift)

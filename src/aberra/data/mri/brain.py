@@ -9,6 +9,7 @@ surface stays inside. Measured figures stand in results/volumes.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ EVEN_OUT = 20.0  # mm over which brightness is compared
 DARK, GLARING = 0.3, 1.6  # limits of what the mask may grow into, of the local mean
 SMOOTH = 3.0  # mm
 SCALP = 5.0  # mm that are never brain
+MOST_COARSE = 1 << 24  # voxels of the coarse grid: half a metre a side
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,11 @@ def brain_mask(volume: Volume) -> Mask:
     scale = np.eye(4)
     scale[range(3), range(3)] = GRID / volume.spacing
     shape = tuple(int(n) for n in np.ceil(np.array(volume.array.shape) / np.diag(scale)[:3]))
+    if math.prod(shape) > MOST_COARSE:
+        sides = " x ".join(f"{n * GRID:,.0f}" for n in shape)
+        raise DataError(
+            f"{volume.where} is {sides} mm large, more than any head. Repair its header."
+        )
     coarse = resample(volume.array, scale, shape, mode="nearest")
     bright = brightness(coarse, GRID)
     for peel in VOLUME_PEELS:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.data.mri.volume import Volume
+from aberra.data.mri.volume import Volume, check_voxels, direction_matrix
 from aberra.errors import DataError
 from aberra.extras import need
+from aberra.files import reading
 
 TAGS = [
     "SeriesInstanceUID",
@@ -58,16 +59,21 @@ def read_dicom(
     scan : Volume
         Intensities with each file's slope and intercept applied, in float32.
     """
+    if axes is not None:
+        direction_matrix(axes)  # a wrong argument is not the files' fault
     files, where = _files(source)
-    heads = _headers(files, where)
-    _check_images(heads, where, modality)
-    heads = _sorted(heads, where)
-    first = heads[0][1]
-    array = np.empty((int(first.Columns), int(first.Rows), len(heads)), np.float32)
-    for k, (path, head) in enumerate(heads):
-        array[:, :, k] = _pixels(path, head)
-    folder = source if isinstance(source, str | Path) else files[0].parent
-    return Volume(array, _affine(heads), Path(folder), axes)
+    with reading(where, "Export the series again."):
+        heads = _headers(files, where)
+        _check_images(heads, where, modality)
+        heads = _sorted(heads, where)
+        first = heads[0][1]
+        shape = (int(first.Columns), int(first.Rows), len(heads))
+        check_voxels(shape, where)
+        array = np.empty(shape, np.float32)
+        for k, (path, head) in enumerate(heads):
+            array[:, :, k] = _pixels(path, head)
+        folder = source if isinstance(source, str | Path) else files[0].parent
+        return Volume(array, _affine(heads), Path(folder), axes)
 
 
 def is_dicom(path: Path) -> bool:
@@ -93,12 +99,23 @@ def _headers(files: Iterable[Path], where: str) -> list[Head]:
     heads = []
     for path in files:
         if is_dicom(path):
-            head = pydicom.dcmread(path, stop_before_pixels=True, specific_tags=TAGS)
-            if "Rows" in head:  # directories, reports and notes have no picture
+            with reading(path, "Export the series again, or take the file out."):
+                head = pydicom.dcmread(path, stop_before_pixels=True, specific_tags=TAGS)
+            if "Rows" in head:
                 heads.append((path, head))
+            elif _says_image(head):  # directories, reports and notes have no picture
+                raise DataError(
+                    f"{path} is cut short: it calls itself a picture, but holds none. Export the "
+                    "series again, or take the file out."
+                )
     if not heads:
         raise DataError(f"{where} holds no DICOM image.")
     return heads
+
+
+def _says_image(head: Any) -> bool:
+    kind = head.file_meta.get("MediaStorageSOPClassUID")
+    return kind is not None and kind.name.endswith("Image Storage")
 
 
 def _check_images(heads: list[Head], where: str, modality: str | None) -> None:
@@ -219,7 +236,9 @@ def _pixels(path: Path, head: Any) -> NDArray[np.float32]:
             f"{path} cannot be decompressed: {error}. Install pylibjpeg with its plugins, or "
             "export the series uncompressed."
         ) from error
-    except (AttributeError, EOFError, OSError, ValueError) as error:
+    except Exception as error:  # a damaged file raises nearly anything
         raise DataError(f"{path} is cut short or damaged: {error}.") from error
+    if stored.shape != (int(head.Rows), int(head.Columns)):
+        raise DataError(f"{path} holds pictures of shape {stored.shape}, unlike its header.")
     slope = float(head.get("RescaleSlope", 1) or 1)
     return np.asarray(stored.T * slope + float(head.get("RescaleIntercept", 0) or 0), np.float32)

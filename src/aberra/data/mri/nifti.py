@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import zlib
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.data.mri.volume import Volume, check_kind
+from aberra.data.mri.volume import Volume, check_kind, check_voxels, direction_matrix
 from aberra.errors import DataError
 from aberra.extras import need
-from aberra.files import replacing
+from aberra.files import reading, replacing
 
 ENDINGS = (".nii", ".nii.gz")
+REPAIR = "Copy it again from where it came from, or leave it out."
+DEFLATE = 1032  # gzip makes nothing smaller than by this factor
 
 
 def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
@@ -46,27 +48,32 @@ def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
     'RAS'
     """
     source = Path(path)
+    if axes is not None:
+        direction_matrix(axes)  # a wrong argument is not the file's fault
     image = _open(source)
-    check_kind(image.get_data_dtype(), str(source))
-    shape = image.shape
-    while len(shape) > 3 and shape[-1] == 1:  # some tools write a time axis of length one
-        shape = shape[:-1]
-    if len(shape) != 3:
-        raise DataError(
-            f"{source} has shape {image.shape}: {len(shape)} dimensions instead of three. Save the "
-            "time point, echo or direction that is meant as a file of its own."
-        )
-    _check_header(image.header, source, axes)
-    array = _voxels(image, source).reshape(shape)
-    space = int(image.header["sform_code"]) or int(image.header["qform_code"]) or 1
-    return Volume(array, np.asarray(image.affine, np.float64), source, axes, space)
+    with reading(source, REPAIR):
+        check_kind(image.get_data_dtype(), str(source))
+        shape = image.shape
+        while len(shape) > 3 and shape[-1] == 1:  # some tools write a time axis of length one
+            shape = shape[:-1]
+        if len(shape) != 3:
+            raise DataError(
+                f"{source} has shape {image.shape}: {len(shape)} dimensions instead of three. Save "
+                "the time point, echo or direction that is meant as a file of its own."
+            )
+        _check_header(image.header, source, axes)
+        array = _voxels(image, source).reshape(shape)
+        space = int(image.header["sform_code"]) or int(image.header["qform_code"]) or 1
+        return Volume(array, np.asarray(image.affine, np.float64), source, axes, space)
 
 
 def read_mask(path: str | Path, scan: Volume) -> NDArray[np.bool_]:
     """Read a mask on the grid of a scan; every voxel above zero belongs to it."""
     source = Path(path)
     image = _open(source)
-    array = _voxels(image, source)
+    with reading(source, REPAIR):
+        check_kind(image.get_data_dtype(), str(source))
+        array = _voxels(image, source)
     check_mask(array, scan, str(source))
     if not np.allclose(image.affine, scan.affine, atol=1e-2):
         raise DataError(
@@ -137,7 +144,7 @@ def _open(path: Path) -> Any:
     nib = need("nibabel", "mri", "Reading scans")
     try:
         image = nib.load(path)
-    except (EOFError, OSError, zlib.error, ValueError, nib.filebasedimages.ImageFileError) as error:
+    except Exception as error:  # a damaged header raises nearly anything
         raise DataError(f"{path} is no NIfTI file, or a damaged one: {error}.") from error
     if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
         raise DataError(f"{path} is a file of type {type(image).__name__}. Convert it to NIfTI.")
@@ -145,12 +152,25 @@ def _open(path: Path) -> Any:
 
 
 def _voxels(image: Any, path: Path) -> NDArray[np.float32]:
+    _check_size(image, path)
     try:
         return np.asarray(image.get_fdata(dtype=np.float32, caching="unchanged"))
-    except (EOFError, OSError, zlib.error, ValueError) as error:
+    except Exception as error:  # the decompressor and NumPy have errors of their own
         raise DataError(
             f"{path} is cut short or damaged ({error}). Copy it again from where it came from."
         ) from error
+
+
+def _check_size(image: Any, path: Path) -> None:
+    """Refuse what the file cannot hold, before there is memory for it."""
+    check_voxels(image.shape, str(path))
+    promised = math.prod(image.shape) * image.get_data_dtype().itemsize
+    most = path.stat().st_size * (DEFLATE if path.name.endswith(".gz") else 1)
+    if promised > most:
+        raise DataError(
+            f"{path} is cut short or damaged (its header promises {promised:,} bytes of voxels, "
+            f"but it has room for {most:,}). Copy it again from where it came from."
+        )
 
 
 def _check_header(header: Any, path: Path, axes: str | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import permutations
 from pathlib import Path
@@ -13,6 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 from aberra.errors import DataError
 
 Affine = NDArray[np.float64]
+
+MOST_VOXELS = 1 << 29  # of one scan: 812 a side
+FINEST, COARSEST = 1e-3, 1e3  # mm between voxels
+FARTHEST = 1e6  # mm between a voxel and the origin
 
 # World axis and sign of each direction; the world runs to the right, to the front, to the top.
 DIRECTIONS = {"R": (0, 1), "L": (0, -1), "A": (1, 1), "P": (1, -1), "S": (2, 1), "I": (2, -1)}
@@ -207,6 +212,16 @@ def check_scan(array: NDArray[Any], where: str) -> None:
         )
 
 
+def check_voxels(shape: tuple[int, ...], where: str) -> None:
+    """Raise an error, before there is memory for it, if a scan has too many voxels."""
+    if math.prod(int(side) for side in shape) > MOST_VOXELS:
+        raise DataError(
+            f"{where} has {' x '.join(str(side) for side in shape)} voxels, more than "
+            f"{MOST_VOXELS:,}, which take 2 GB of memory. Reduce its resolution, or set "
+            "aberra.data.mri.volume.MOST_VOXELS if you have the memory."
+        )
+
+
 def check_kind(dtype: np.dtype[Any], where: str) -> None:
     """Raise an error unless voxels are plain real numbers."""
     if dtype.kind not in "uif":
@@ -222,7 +237,12 @@ def check_affine(affine: Affine, where: str) -> None:
     if affine.shape != (4, 4) or not np.isfinite(affine).all():
         raise DataError(f"{where} has an affine that is not a 4 x 4 matrix of finite numbers.")
     lengths = np.linalg.norm(affine[:3, :3], axis=0)
-    if lengths.min() <= 0 or abs(np.linalg.det(affine[:3, :3] / np.maximum(lengths, 1e-30))) < 1e-3:
+    if lengths.max() > COARSEST or lengths.min() < FINEST or np.abs(affine).max() > FARTHEST:
+        raise DataError(
+            f"{where} has an affine with voxels of {lengths.tolist()} mm, up to "
+            f"{np.abs(affine).max():.3g} mm away, which no head has. Repair the header."
+        )
+    if abs(np.linalg.det(affine[:3, :3] / lengths)) < 1e-3:
         raise DataError(
             f"{where} has an affine that squeezes the scan flat (voxel sizes "
             f"{lengths.round(4).tolist()} mm). Repair the header."

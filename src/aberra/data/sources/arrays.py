@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
-from typing import Any, NoReturn
-from zipfile import BadZipFile, ZipFile
+from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.data.sources.csv_check import LARGE, MOST_EXPANSION
 from aberra.errors import DataError
+from aberra.files import reading
 
 ARRAYS = (".npy", ".npz")
+KINDS = "biufcMmUS"  # of numbers, dates and text
+ADVICE = "Save plain arrays with numpy.save or numpy.savez."
 USUAL = ("X", "x", "data", "images", "arr_0")  # names that the main array of an npz tends to have
 
 
@@ -25,13 +30,27 @@ def array_dimensions(path: Path) -> int:
 
 def main_array(path: Path) -> NDArray[Any]:
     """Return the rows or images of an npy file (mapped, not read) or of an npz file."""
-    try:
-        if path.name.lower().endswith(".npy"):
-            return np.asanyarray(np.load(path, mmap_mode="r", allow_pickle=False))
-        with np.load(path, allow_pickle=False) as file:
-            return np.asarray(file[_main(_shapes(path), path)])
-    except (ValueError, OSError, EOFError, BadZipFile) as error:
-        _unreadable(path, error)
+    if path.name.lower().endswith(".npy"):
+        with reading(path, ADVICE):
+            return _usable(np.load(path, mmap_mode="r", allow_pickle=False), path)
+    return _from_npz(path, _main(_shapes(path), path))
+
+
+def _usable(array: NDArray[Any], path: Path) -> NDArray[Any]:
+    """Return an array of numbers, dates or words in the byte order of this machine."""
+    if array.ndim == 0 or array.dtype.kind not in KINDS:
+        raise DataError(
+            f"{path} holds {array.dtype} of shape {array.shape}, not rows of numbers, dates or "
+            f"text. {ADVICE}"
+        )
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    return np.asanyarray(array)
+
+
+def _from_npz(path: Path, name: str) -> NDArray[Any]:
+    with reading(path, ADVICE), np.load(path, allow_pickle=False) as file:
+        return _usable(np.asarray(file[name]), path)
 
 
 def columns_beside(path: Path, n_rows: int) -> dict[str, NDArray[Any]]:
@@ -39,22 +58,29 @@ def columns_beside(path: Path, n_rows: int) -> dict[str, NDArray[Any]]:
     if path.name.lower().endswith(".npy"):
         return {}
     names = [name for name, shape in _shapes(path).items() if shape == (n_rows,)]
-    with np.load(path, allow_pickle=False) as file:
-        return {name: np.asarray(file[name]) for name in names}
+    return {name: _from_npz(path, name) for name in names}
 
 
 def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arrays, once their sizes are known to be true."""
     shapes = {}
-    try:
-        with ZipFile(path) as archive:
-            for entry in archive.namelist():
-                with archive.open(entry) as file:
-                    version = np.lib.format.read_magic(file)
-                    first = version == (1, 0)
-                    read = np.lib.format.read_array_header_1_0 if first else _header_2
-                    shapes[entry.removesuffix(".npy")] = read(file)[0]
-    except (ValueError, OSError, BadZipFile) as error:
-        _unreadable(path, error)
+    with reading(path, ADVICE), ZipFile(path) as archive:
+        for entry in archive.infolist():
+            with archive.open(entry) as file:
+                first = np.lib.format.read_magic(file) == (1, 0)
+                read = np.lib.format.read_array_header_1_0 if first else _header_2
+                shape, _, dtype = read(file)
+                size = file.tell() + math.prod(shape) * dtype.itemsize
+            if entry.file_size != size and not dtype.hasobject:
+                told = f"{path}: the array {entry.filename!r} does not have the size it tells."
+                raise DataError(f"{told} {ADVICE}")
+            if size > max(LARGE, MOST_EXPANSION * entry.compress_size):
+                raise DataError(
+                    f"{path}: the array {entry.filename!r} unpacks to more than {LARGE >> 30} GB "
+                    f"and {MOST_EXPANSION} times its size. Save it with numpy.save if it is meant "
+                    "to be so."
+                )
+            shapes[entry.filename.removesuffix(".npy")] = shape
     return shapes
 
 
@@ -72,10 +98,3 @@ def _main(shapes: dict[str, tuple[int, ...]], path: Path) -> str:
         f"{path} holds the arrays {shapes}, and it is not clear which one to take. Save the one "
         "that is meant under the name X."
     )
-
-
-def _unreadable(path: Path, error: Exception) -> NoReturn:
-    raise DataError(
-        f"{path} cannot be read as a NumPy file: {error}. Save plain arrays with numpy.save or "
-        "numpy.savez."
-    ) from error

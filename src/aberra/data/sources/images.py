@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from aberra.errors import DataError
 from aberra.extras import need
+from aberra.files import reading
 
 PICTURES = (".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".pgm", ".ppm")
+FORMATS = ("PNG", "JPEG", "TIFF", "BMP", "WEBP", "PPM")  # what Pillow may take them for
 OURS = "_anomaly.png"  # what `aberra score` writes
 
 
@@ -59,7 +61,9 @@ def find_images(path: str | Path) -> list[Path]:
     return found
 
 
-def shape_for(paths: Sequence[Path], longest: int) -> ImageShape:
+def shape_for(
+    paths: Sequence[Path], longest: int, errors: dict[Path, str] | None = None
+) -> ImageShape:
     """Choose one shape for all pictures: that of most of them, reduced to `longest` pixels a side.
 
     Parameters
@@ -67,6 +71,8 @@ def shape_for(paths: Sequence[Path], longest: int) -> ImageShape:
     paths : sequence of Path
     longest : int
         Largest side that the model looks at; larger pictures would only cost memory.
+    errors : dict, optional
+        Takes the pictures that cannot be read, and why; without it, the first one is an error.
 
     Returns
     -------
@@ -76,9 +82,16 @@ def shape_for(paths: Sequence[Path], longest: int) -> ImageShape:
     sizes: Counter[tuple[int, int]] = Counter()
     modes = set()
     for path in paths:
-        with _open(path) as picture:
-            sizes[picture.height, picture.width] += 1
-            modes.add(picture.mode)
+        try:
+            with _open(path) as picture:
+                sizes[picture.height, picture.width] += 1
+                modes.add(picture.mode)
+        except DataError as error:
+            if errors is None:
+                raise
+            errors[path] = str(error)
+    if not sizes:
+        raise DataError(f"No picture can be read. {next(iter((errors or {}).values()), '')}")
     (height, width), _ = sizes.most_common(1)[0]
     shrink = min(1.0, longest / max(height, width))
     deep = all(_is_deep(mode) for mode in modes)
@@ -98,6 +111,30 @@ def read_images(paths: Sequence[Path], shape: ImageShape) -> NDArray[Any]:
     return np.stack([_read(path, shape) for path in paths])
 
 
+def read_usable(
+    paths: Sequence[Path], shape: ImageShape, errors: dict[Path, str]
+) -> tuple[NDArray[Any], list[Path]]:
+    """Read the pictures that can be read; note in `errors` why the others cannot.
+
+    Returns
+    -------
+    images : ndarray of shape (n, channels, height, width)
+    used : list of Path
+        The pictures that these are.
+    """
+    images, used = [], []
+    for path in paths:
+        try:
+            if path not in errors:
+                images.append(_read(path, shape))
+                used.append(path)
+        except DataError as error:
+            errors[path] = str(error)
+    if not used:
+        raise DataError(f"No picture can be read. {next(iter(errors.values()))}")
+    return np.stack(images), used
+
+
 def size_of(path: Path) -> tuple[int, int]:
     """Return height and width of a picture as it is."""
     with _open(path) as picture:
@@ -106,16 +143,13 @@ def size_of(path: Path) -> tuple[int, int]:
 
 def _read(path: Path, shape: ImageShape) -> NDArray[Any]:
     mode = "F" if shape.deep else ("L" if shape.channels == 1 else "RGB")
-    with _open(path) as picture:
+    with _open(path) as picture, reading(path, "It is damaged: replace it or leave it out."):
         if _is_deep(picture.mode) and not shape.deep:
             raise DataError(
                 f"{path} has more than 8 bits a pixel, unlike the pictures that the model was "
                 "fitted on. Convert it."
             )
-        try:
-            pixels = picture.convert(mode)
-        except OSError as error:
-            raise DataError(f"{path} is damaged: {error}. Replace it or leave it out.") from error
+        pixels = picture.convert(mode)
         if (pixels.height, pixels.width) != (shape.height, shape.width):
             pil = need("PIL.Image", "images", "Reading pictures")
             pixels = pixels.resize((shape.width, shape.height), pil.Resampling.BOX)
@@ -130,6 +164,7 @@ def _is_deep(mode: str) -> bool:
 def _open(path: Path) -> Any:
     pil = need("PIL.Image", "images", "Reading pictures")
     try:
-        return pil.open(path)
-    except (OSError, SyntaxError, pil.DecompressionBombError) as error:
+        # With a list: an EPS file of another name would start Ghostscript.
+        return pil.open(path, formats=FORMATS)
+    except Exception as error:  # a damaged header raises nearly anything
         raise DataError(f"{path} is no picture that can be read: {error}.") from error

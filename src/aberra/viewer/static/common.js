@@ -1,6 +1,8 @@
 // What every page needs: the server's answers, the other pages, marks, keys and words.
 
-export const PAGE = Number(location.pathname.match(/^\/view\/(\d+)$/)?.[1] ?? 0)
+// Everything lies below a secret folder of the address, so that the cookie goes nowhere else.
+const BASE = new URL("..", import.meta.url).pathname.replace(/\/$/, "")
+export const PAGE = Number(location.pathname.match(/\/view\/(\d+)$/)?.[1] ?? 0)
 export const el = (id) => document.getElementById(id)
 export const SIGNS = { accept: "accepted", reject: "rejected" }
 
@@ -10,7 +12,7 @@ if (location.search) history.replaceState(null, "", location.pathname + location
 export async function ask(path, options) {
   let answer
   try {
-    answer = await fetch(path, options)
+    answer = await fetch(BASE + path, options)
   } catch {
     throw new Error("The viewer has stopped. Start aberra view again; the marks that were saved are kept.")
   }
@@ -55,7 +57,7 @@ export async function showPages() {
   if (items.length > 1) {
     el("pages").append(
       ...items.map((item, k) => {
-        const link = make("a", { href: `/view/${k}` }, item.title)
+        const link = make("a", { href: `${BASE}/view/${k}` }, item.title)
         if (k === PAGE) link.setAttribute("aria-current", "page")
         return link
       }),

@@ -1,7 +1,7 @@
 // The page of a model: what was trained, how trust moved, and which samples are doubtful. The server
 // has said and counted everything; here it is only laid out.
 
-import { PAGE, alarm, el, json, make, number, showPages } from "/static/common.js"
+import { PAGE, alarm, el, json, make, number, showPages } from "./common.js"
 
 const WIDTH = 640
 const LEFT = 44

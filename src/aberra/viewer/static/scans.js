@@ -1,7 +1,7 @@
 // The page of the scans: a list by score, the chosen scan, and the reviewer's marks.
 
-import { Marks, PAGE, SIGNS, alarm, el, json, make, number, onKeys, showPages } from "/static/common.js"
-import { VolumeView, hasWebGL } from "/static/volume.js"
+import { Marks, PAGE, SIGNS, alarm, el, json, make, number, onKeys, showPages } from "./common.js"
+import { VolumeView, hasWebGL } from "./volume.js"
 
 const NO_BUNDLE =
   "Volumes cannot be drawn because NiiVue is not installed. Install npm, run make install and start again. The list and your marks work without it."

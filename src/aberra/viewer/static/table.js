@@ -1,6 +1,6 @@
 // The page of a table: the server sorts, filters and pages; the browser holds a hundred rows.
 
-import { Marks, PAGE, SIGNS, alarm, el, json, make, number, onKeys, showPages } from "/static/common.js"
+import { Marks, PAGE, SIGNS, alarm, el, json, make, number, onKeys, showPages } from "./common.js"
 
 const HEADS = {
   id: "Id", score: "Score", percentile: "Percentile", flag: "Flag",

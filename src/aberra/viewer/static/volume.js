@@ -1,6 +1,6 @@
 // One scan with its map and mask, drawn by NiiVue.
 
-import { ask } from "/static/common.js"
+import { ask } from "./common.js"
 
 const KEPT = 9 // files in memory: the scan, its neighbours, and their layers
 const ALL_PLANES = 3
@@ -26,7 +26,7 @@ export class VolumeView {
   }
 
   async start() {
-    const { NVImage, Niivue } = await import("/static/niivue.js")
+    const { NVImage, Niivue } = await import("./niivue.js")
     this.NVImage = NVImage
     this.nv = new Niivue({
       backColor: [0, 0, 0, 1],

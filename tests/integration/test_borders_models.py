@@ -1,0 +1,254 @@
+"""Forged model files that once crashed, hung, took all memory, or loaded and then broke.
+
+Each is the smallest form of a case that a campaign found (`benchmarks/borders_models.py`).
+"""
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.neighbors import LocalOutlierFactor
+from sklearn.svm import OneClassSVM
+
+from aberra import ADC, IADC, OCSVM, IntensityThreshold, MultiView, load, save
+from aberra.detectors.compiled_views import mean_nats
+from aberra.errors import DataError, ModelFileError
+from aberra.model_file.container import pack, unpack
+from aberra.recipe import Recipe
+
+pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    """Return the bytes of small sound files by name."""
+    rng = np.random.default_rng(0)
+    X, images = rng.normal(size=(40, 3)), rng.random((12, 1, 16, 16)).astype(np.float32)
+    frame = pd.DataFrame({"a": X[:, 0], "ward": rng.choice(["n", "s"], 40)})
+    short = {"n_members": 2, "random_state": 0}
+    neighbours = LocalOutlierFactor(novelty=True, algorithm="brute", n_neighbors=3)
+    models = {
+        "views": MultiView(random_state=0).fit(X),
+        "svm": ADC(OneClassSVM(), **short).fit(X),
+        "lof": ADC(neighbours, **short).fit(X),
+        "text": IADC(OCSVM(), encode="auto", missing="impute", max_rounds=2, **short).fit(frame),
+        "map": IntensityThreshold().fit(images),
+    }
+    folder, files = tmp_path_factory.mktemp("sound"), {}
+    for name, model in models.items():
+        save(model, folder / name)
+        files[name] = (folder / name).read_bytes()
+    return files
+
+
+def set_at(path, value):
+    """Return an edit of the manifest: what is at the path becomes the value."""
+
+    def edit(manifest, arrays):
+        *way, last = path
+        node = manifest["learnt"]
+        for key in way:
+            node = node[key]
+        node[last] = value(node[last]) if callable(value) else value
+
+    return edit
+
+
+def array_at(ending, change):
+    def edit(manifest, arrays):
+        for name in [name for name in arrays if name.endswith(ending)]:
+            arrays[name] = change(arrays[name].copy())
+
+    return edit
+
+
+def all_to(value):
+    return lambda array: np.full_like(array, value)
+
+
+def without_rounds(manifest, arrays):
+    manifest["learnt"]["history_"]["rounds"] = []
+    for name in [name for name in arrays if ".rounds." in name]:
+        del arrays[name]
+
+
+VIEW = ("members_", "members", 0)
+FRAME = ("members_", "frame")
+FORGED = {
+    "no neighbours": ("views", set_at((*VIEW, "crowd", "n_near"), 0), "neighbourhood"),
+    "neighbours below 0": ("views", set_at((*VIEW, "crowd", "n_near"), -5), "neighbourhood"),
+    "NaN in an array": ("views", array_at("centre", all_to(np.nan)), "no finite scores"),
+    "NaN bins": ("views", array_at("per_unit", all_to(np.nan)), "bins of a column"),
+    "no bulk": ("views", array_at("members.0.middle", all_to(np.nan)), "no finite scores"),
+    "few columns": ("views", array_at("lens.used", lambda a: a[:0]), "lens"),
+    "a child too far": ("views", array_at("tight.left", all_to(10**6)), "leads nowhere"),
+    "a strange column": ("views", array_at("tight.columns", all_to(99)), "not there"),
+    "deep trees": ("views", set_at((*VIEW, "tight", "steps"), 10**9), "too deep"),
+    "NaN threshold": ("views", set_at(("threshold_",), "nan"), "threshold_: nothing is above"),
+    "an image shape": ("views", set_at(("image_shape_",), [1, 10**6, 10**6]), "image_shape_"),
+    "few kinds": ("text", set_at(("reader_", "kinds"), ["number"]), "reader_.kinds"),
+    "strange kind": ("text", set_at(("reader_", "kinds"), ["number", "x"]), "reader_.kinds"),
+    "few medians": ("text", set_at(("reader_", "medians"), []), "reader_.medians"),
+    "no rarity": ("text", set_at(("reader_", "rarity"), {}), "reader_.rarity"),
+    "more names": ("text", set_at(("feature_names_in_",), ["a", "b", "c"]), "3 names"),
+    "same names": ("text", set_at(("feature_names_in_",), ["a", "a"]), "not 2 different"),
+    "no rounds": ("text", without_rounds, "history_: there are no rounds"),
+    "large grid": ("map", set_at((*FRAME, "grid"), [10**5, 10**5]), "grid.0: got 100000"),
+    "grid beyond": ("map", set_at((*FRAME, "grid"), [500, 500]), "larger than the images"),
+    "multiple": ("map", set_at((*FRAME, "multiple"), 10**9), "multiple: got 1000000000"),
+    "no multiple": ("map", set_at((*FRAME, "multiple"), 0), "multiple: got 0"),
+    "even smooth": ("map", set_at(("members_", "style", "smooth"), 10**6), "smooth: got"),
+    "wrong error": ("map", set_at(("members_", "style", "error"), "x"), "one of squared"),
+    "beyond 64 bits": ("text", set_at(("history_", "patience"), 10**40), "beyond 64 bits"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGED)
+def test_forged_models_are_refused_before_they_do_harm(forgery, sound, tmp_path):
+    name, edit, message = FORGED[forgery]
+    manifest, arrays = unpack(sound[name])
+    edit(manifest, arrays)
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match=message):
+        load(tmp_path / "m")
+
+
+def test_a_limit_can_be_lifted(sound, tmp_path):
+    manifest, arrays = unpack(sound["map"])
+    set_at(("members_", "style", "smooth"), 17_001)(manifest, arrays)
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match=r"limits=False"):
+        load(tmp_path / "m")
+    assert load(tmp_path / "m", limits=False).members_.style.smooth == 17_001
+
+
+def rezipped(data, change):
+    """Return a skops archive with the arrays changed by their place in the schema."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(files["schema.json"])
+    change(schema["content"]["content"], files, schema)
+    files["schema.json"] = json.dumps(schema).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def inner_array(attribute, change):
+    def edit(held, files, schema):
+        name = held[attribute]["file"]
+        buffer = io.BytesIO()
+        np.save(buffer, change(np.load(io.BytesIO(files[name]))))
+        held[attribute]["file"] = "changed.npy"
+        files["changed.npy"] = buffer.getvalue()
+
+    return edit
+
+
+def word(attribute, text):
+    def edit(held, files, schema):
+        held[attribute]["content"] = json.dumps(text)
+
+    return edit
+
+
+def long_header(held, files, schema):
+    """Claim 8 GB in the header of one small array."""
+    name = held["support_"]["file"]
+    head = {"descr": "<f8", "fortran_order": False, "shape": (10**9,)}
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, head)
+    files[name] = buffer.getvalue()
+
+
+def named_often(held, files, schema):
+    """Ask for one array of a megabyte a hundred times."""
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(1 << 17))
+    files["big.npy"] = buffer.getvalue()
+    node = {**held["support_vectors_"], "file": "big.npy"}
+    held["many"] = {**held["shape_fit_"], "content": [node] * 100}
+
+
+ARCHIVES = {
+    "few vectors": ("svm", inner_array("support_vectors_", lambda a: a[:2])),
+    "no vectors": ("svm", inner_array("support_vectors_", lambda a: a[:0])),
+    "narrow vectors": ("svm", inner_array("support_vectors_", lambda a: a[:, :1])),
+    "few coefficients": ("svm", inner_array("_dual_coef_", lambda a: a[:, :1])),
+    "many classes": ("svm", inner_array("_n_support", lambda a: a * 1000)),
+    "no intercept": ("svm", inner_array("_intercept_", lambda a: a[:0])),
+    "precomputed": ("svm", word("kernel", "precomputed")),
+    "long header": ("svm", long_header),
+    "one array named often": ("svm", named_often),
+    "few neighbours": ("lof", inner_array("_fit_X", lambda a: a[:1])),
+    "narrow neighbours": ("lof", inner_array("_fit_X", lambda a: a[:, :1])),
+    "few densities": ("lof", inner_array("_lrd", lambda a: a[:1])),
+    "too many asked for": ("lof", word("n_neighbors_", 10**6)),
+}
+
+
+@pytest.mark.parametrize("forgery", ARCHIVES)
+def test_arrays_of_foreign_detectors_are_held_against_each_other(forgery, sound, tmp_path):
+    """The first of them ended the process, or read what lay beside the array."""
+    name, change = ARCHIVES[forgery]
+    manifest, arrays = unpack(sound[name])
+    place = "learnt.members_.parts.0.detectors.0"
+    arrays[place] = np.frombuffer(rezipped(arrays[place].tobytes(), change), np.uint8)
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match=r"detectors\.0"):
+        load(tmp_path / "m")
+
+
+def test_a_large_file_that_is_no_model_is_not_read(tmp_path):
+    path = tmp_path / "m.aberra"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)  # a terabyte of nothing
+    with pytest.raises(ModelFileError, match="not an Aberra model"):
+        load(path)
+
+
+def test_compiled_views_have_no_place_for_nan():
+    """A number that is none would become a place far outside of the table."""
+    views = np.array([[np.nan, 0.0, -np.inf, np.inf]])
+    found = mean_nats(views, np.zeros(1), np.ones(1), 0.4, np.arange(3073.0))
+    assert np.isnan(found[0])
+    assert np.isfinite(found[1:3]).all()
+
+
+RECIPE = Recipe("table", "rows.csv", 10, columns=["a"]).notes()["recipe"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"data": 3},
+        {"n_samples": "many"},
+        {"n_samples": True},
+        {"columns": "abc"},
+        {"dropped": []},
+        {"id_column": 7},
+        {"preparation": None},
+        {"metrics": {"auroc": "high"}},
+        {"quantiles": [2.0, 1.0]},
+        {"quantiles": [float("nan")]},
+        {"map_threshold": "inf"},
+        {"pattern": None},
+        {"doubts": [{"row": 0, "name": "a", "trust": float("nan"), "score": 1, "reasons": []}]},
+    ],
+)
+def test_recipes_with_other_things_in_them_are_refused(wrong):
+    assert Recipe.of({"recipe": RECIPE}) is not None
+    with pytest.raises(ModelFileError, match="recipe"):
+        Recipe.of({"recipe": {**RECIPE, **wrong}})
+
+
+def test_a_model_never_answers_with_nan(dirty_blob):
+    model = MultiView(random_state=0).fit(dirty_blob[0])
+    model.members_.members[0].middle[:] = np.nan
+    with pytest.raises(DataError, match="220 of 220 samples have no finite score"):
+        model.anomaly_score(dirty_blob[0])

@@ -1,0 +1,150 @@
+"""Names and words from other people: in spreadsheets, on terminals, in odd encodings."""
+
+import datetime
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from PIL import Image
+from rich.table import Table
+
+from aberra import ADC, OCSVM, IntensityThreshold, MultiView
+from aberra.errors import DataError
+from aberra.terminal import console, visible
+from aberra.viewer.app import AsciiAnswer
+from aberra.workflow import fit, score
+
+FORMULAS = ["=1+1", "+2", "-3", "@SUM(A1)", "\t=1", "plain", "a=b"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(70, 3)), columns=["=a", "b", "c"])
+    frame.insert(0, "who", [f"{FORMULAS[k % 7]}{k}" for k in range(70)])
+    path = tmp_path_factory.mktemp("table") / "rows.csv"
+    frame.to_csv(path, index=False)
+    return path, fit(path, id_column="who")
+
+
+def test_formulas_get_an_apostrophe_only_where_asked(table, tmp_path):
+    path, fitted = table
+    plain, safe = tmp_path / "plain.csv", tmp_path / "safe.csv"
+    score(fitted, path, plain, reasons="all")
+    score(fitted, path, safe, reasons="all", neutralise=True)
+    ids = pd.read_csv(plain)["id"].tolist()
+    assert ids == pd.read_csv(path)["who"].tolist()  # as it was, by default
+    found = pd.read_csv(safe)
+    assert found["id"].tolist() == [f"'{v}" if v[0] in "=+-@\t" else v for v in ids]
+    assert "'=a" in set(found["reason_1"]) | set(found["reason_2"]) | set(found["reason_3"])
+    assert (found["score"] == pd.read_csv(plain)["score"]).all()
+
+
+def test_escape_sequences_do_not_reach_the_terminal(capsys):
+    evil = "\x1b]0;owned\x07\x1b[2J\u202e[bold]id[/bold]"
+    shown = Table(evil)
+    shown.add_row(evil)
+    for what in (evil, shown):
+        console().print(what, markup=False)
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert "\u202e" not in out
+    assert r"\x1b]0;owned" in out.replace("\n", "")
+    assert visible("café\n\t日本") == "café\n\t日本"
+
+
+def command(*words, **environment):
+    code = "from aberra.cli import main; main()"
+    return subprocess.run(
+        [sys.executable, "-c", code, *words],
+        capture_output=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+def test_a_terminal_that_knows_only_ascii(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["größe", "b"])
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    words = ("fit", str(tmp_path / "rows.csv"), "-o", str(tmp_path / "m.aberra"))
+    done = command(*words, PYTHONIOENCODING="ascii")
+    assert done.returncode == 0, done.stderr
+    assert rb"gr\xf6\xdfe" in done.stdout
+
+
+def test_file_names_that_are_not_utf_8(tmp_path):
+    folder = os.fsencode(tmp_path) + b"/pictures"
+    os.mkdir(folder)
+    for k in range(6):
+        name = os.fsdecode(folder + b"/\xff%d.png" % k)
+        Image.fromarray(np.full((8, 8), 20 * k, np.uint8)).save(name)
+    model = tmp_path / "m.aberra"
+    fit(tmp_path / "pictures", model, detector="intensity")
+    done = command("score", str(model), str(tmp_path / "pictures"), "-o", str(tmp_path / "maps"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "maps" / "scores.csv").read_bytes().count(b"\xff") > 6
+    again = score(model, tmp_path / "pictures", tmp_path / "maps")
+    assert again.n_resumed == 6
+    assert AsciiAnswer({"name": "\udcff"}).body == rb'{"name":"\udcff"}'
+
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+
+
+def same_scores(foreign, plain, **settings):
+    one = MultiView(random_state=0, **settings).fit(foreign)
+    other = MultiView(random_state=0, **settings).fit(plain)
+    assert one.anomaly_score(foreign).tobytes() == other.anomaly_score(plain).tobytes()
+
+
+def test_tensors_that_carry_a_gradient():
+    same_scores(torch.tensor(X, requires_grad=True), X)
+    images = torch.rand(12, 1, 8, 8, requires_grad=True)
+    assert IntensityThreshold().fit(images).anomaly_map(images).shape == (12, 8, 8)
+
+
+def test_arrays_of_dates_and_of_the_other_byte_order():
+    same_scores(X.astype(">f8"), X)
+    rng = np.random.default_rng(0)
+    days = rng.integers(0, 2000, (60, 2)).astype("M8[D]")
+    same_scores(days, pd.DataFrame(days))
+    spans = rng.integers(0, 2000, (60, 2)).astype("m8[s]")
+    same_scores(spans, pd.DataFrame(spans))
+
+
+def test_sparse_columns():
+    frame = pd.DataFrame(X, columns=list("abc"))
+    sparse = frame.assign(a=pd.arrays.SparseArray(X[:, 0]))
+    same_scores(sparse, frame)
+
+
+def test_polars_with_text_and_dates():
+    polars = pytest.importorskip("polars")
+    start = datetime.date(2020, 1, 1)
+    held = {
+        "a": X[:, 0],
+        "ward": ["n", "s", "n"] * 20,
+        "day": [start + datetime.timedelta(days=int(k * 37 % 900)) for k in range(60)],
+    }
+    given = polars.DataFrame(held)
+    same_scores(given, given.to_pandas(), encode="auto")
+    with pytest.raises(DataError, match="Text instead of numbers"):
+        MultiView().fit(given)
+
+
+def test_true_is_no_number_of_members():
+    with pytest.raises(ValueError, match="n_members"):
+        ADC(n_members=True).fit(X)
+
+
+@pytest.mark.slow
+def test_every_engine_gives_the_same_bytes():
+    alone = ADC(OCSVM(), n_members=2, random_state=0).fit(X)
+    spread = ADC(OCSVM(), n_members=2, random_state=0, engine="multiprocessing").fit(X)
+    assert spread.anomaly_score(X).tobytes() == alone.anomaly_score(X).tobytes()
