@@ -253,3 +253,12 @@ def test_polars_and_arrow_objects_in_python(rows):
         np.testing.assert_array_equal(model.anomaly_score(other), wanted)
         assert model.compare(other).verdict == "steady"
         assert np.asarray(model.explain(other[:2])).shape == (2, 3)
+
+
+def test_structured_arrays_keep_the_names_of_their_columns(rows):
+    plain = rows[["height", "visits"]]
+    held = plain.to_records(index=False)
+    for array in (held, np.asarray(held)):
+        model = MultiView(random_state=0).fit(array)
+        assert model.column_names() == ["height", "visits"]
+        np.testing.assert_array_equal(model.anomaly_score(array), model.anomaly_score(plain))

@@ -43,7 +43,7 @@ def as_pyod(detector: Any = None, contamination: float = 0.1) -> Any:
     >>> int(found.labels_.sum()), found.decision_scores_.shape
     (5, (100,))
     """
-    need("pyod", "bench", "The adapter")
+    need("pyod", "pyod", "The adapter")
     from aberra.adapters.pyod_detector import PyODDetector
 
     return PyODDetector(detector, contamination)
