@@ -34,8 +34,9 @@ Learn = Callable[[Labels, Labels], Scores]  # positions and labels so far; score
 
 
 def sets() -> list[Path]:
-    """Return the files of all sets."""
-    return [p for folder in FOLDERS for p in sorted((data_folder() / folder).glob("*.npz"))]
+    """Return the files of all sets, the smallest first."""
+    found = [p for folder in FOLDERS for p in sorted((data_folder() / folder).glob("*.npz"))]
+    return sorted(found, key=lambda path: load(path)[0].size)
 
 
 def load(path: Path) -> tuple[NDArray[np.float64], Labels]:

@@ -1,4 +1,5 @@
 # Written by docs/names.py from the register of methods; do not edit by hand.
+from aberra.adapters import as_pyod as as_pyod
 from aberra.detectors.autoencoder import AutoEncoder as AutoEncoder
 from aberra.detectors.dagpr import DAGPR as DAGPR
 from aberra.detectors.deep_svdd import DeepSVDD as DeepSVDD

@@ -109,7 +109,7 @@ def test_labels_beside_the_rows_of_an_npz_do_not_train(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("x,city\n" + "1,Z\xfcrich\n2,Bern\n" * 20, "'city' holds text that is not UTF-8"),
+        ("x,city\n" + "1,Z\xfcrich\n2,Bern\n" * 20, "rows, 2 of 2 columns"),
         ("\n\nx,y\n" + "1,2\n2,4\n3,1\n" * 20, "rows, 2 of 2 columns"),
         ("x,y\n1,2\n", "has 1 row. Give at least 10"),
     ],

@@ -253,3 +253,25 @@ def test_polars_and_arrow_objects_in_python(rows):
         np.testing.assert_array_equal(model.anomaly_score(other), wanted)
         assert model.compare(other).verdict == "steady"
         assert np.asarray(model.explain(other[:2])).shape == (2, 3)
+
+
+def test_structured_arrays_keep_the_names_of_their_columns(rows):
+    plain = rows[["height", "visits"]]
+    held = plain.to_records(index=False)
+    for array in (held, np.asarray(held)):
+        model = MultiView(random_state=0).fit(array)
+        assert model.column_names() == ["height", "visits"]
+        np.testing.assert_array_equal(model.anomaly_score(array), model.anomaly_score(plain))
+
+
+def test_mixed_columns_are_named_with_a_line(rows, tmp_path):
+    mixed = rows.assign(visits=rows["visits"].astype(str), height=(np.arange(40) / 7).astype(str))
+    mixed.loc[7, "visits"] = "many"
+    mixed.loc[[9, 30], "height"] = "tall"
+    mixed.loc[3, "clinic"] = "two\nlines"
+    mixed.to_csv(tmp_path / "rows.csv", index=False)
+    recipe = fit(tmp_path / "rows.csv", robust="none").recipe
+    said = "visits holds numbers but for 'many' (1 row) in line 10, so it is used as text"
+    assert ("mixed", said) in recipe.choices
+    why = recipe.dropped["height"]
+    assert why.startswith("numbers but for 'tall' (2 rows) first in line 12")

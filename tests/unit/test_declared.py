@@ -23,7 +23,7 @@ def names(requirements):
 CORE = names(PROJECT["dependencies"])
 EXTRAS = {extra: names(held) for extra, held in PROJECT["optional-dependencies"].items()}
 EXTRAS["mri"] = (EXTRAS["mri"] - {"aberra"}) | EXTRAS["images"]  # who reads scans reads pictures
-FOR_USERS = CORE.union(*(EXTRAS[extra] for extra in ("mri", "report", "view")))
+FOR_USERS = CORE.union(*(EXTRAS[extra] for extra in ("mri", "report", "view", "serve", "pyod")))
 
 
 def nodes():

@@ -39,6 +39,7 @@ LAYERS = {
     "diffusion": 3,
     "robust": 4,
     "localise": 4,
+    "adapters": 5,
     "methods": 5,
     "model_file": 6,
     "pretrained": 7,

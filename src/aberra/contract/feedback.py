@@ -23,6 +23,7 @@ NEAR = 0.1  # squared distance, per column, at which a mark has lost a good thir
 DIRECTION = 0.2  # how much the direction of oddness counts, beside nearness
 DOUBT = 0.1  # variance of what a reviewer says, against that of the scores themselves
 LEAST = 1.0  # a mark moves its row by at least this much, even if the score agrees already
+ROWS_AT_A_TIME = 256  # few enough to stay close to the processor
 LABELS = {"reject": 1, "accept": 0, "1": 1, "0": 0}
 
 Matrix = NDArray[np.float64]
@@ -95,12 +96,19 @@ class Feedback:
 
         Sums run over the marks one by one, so a row's score does not depend on other rows.
         """
-        places, directions = self._seen(data)
         moved = self._bent(scores)
-        marks = zip(*self._marks, self._pulls, strict=True)
-        for place, direction, pull in marks:
-            moved = moved + pull * _likeness(places, directions, place, direction)
+        for start in range(0, len(data), ROWS_AT_A_TIME):
+            block = slice(start, start + ROWS_AT_A_TIME)
+            moved[block] += self._pulled(data[block])
         return self._unbent(moved)
+
+    def _pulled(self, data: Matrix) -> Scores:
+        """Return how far all marks together pull at some rows."""
+        places, directions = self._seen(data)
+        total = np.zeros(len(data))
+        for place, direction, pull in zip(*self._marks, self._pulls, strict=True):
+            total += pull * _likeness(places, directions, place, direction)
+        return total
 
     @cached_property
     def _marks(self) -> tuple[Matrix, Matrix]:

@@ -188,6 +188,10 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         """Return the `Portrait` of the training table, where the model keeps one."""
         return None
 
+    def review_marks(self) -> Any:
+        """Return the `Feedback` of reviewers, where the model was given any."""
+        return None
+
     def column_names(self) -> list[str] | None:
         """Return the names of the columns, if the model was fitted on a table with names."""
         return None

@@ -256,7 +256,12 @@ def numbers_of(table: pd.DataFrame) -> NDArray[np.float64]:
 
 
 def as_pandas(X: Any) -> Any:
-    """Return a table of Polars or Arrow as a data frame, and anything else as it is."""
+    """Return a table of Polars or Arrow, or a structured array, as a data frame.
+
+    Anything else comes back as it is.
+    """
+    if isinstance(X, np.ndarray) and X.dtype.names is not None and X.ndim == 1:
+        return pd.DataFrame(X)
     library = type(X).__module__.partition(".")[0]
     if library == "polars":
         X = X.to_arrow()

@@ -65,7 +65,7 @@ def _labels(labels: Sequence[str], edges: Sequence[float]) -> list[str]:
             tag("text", labels[1], x=SMALL - INSET, y=LOW - 4, class_="tick", text_anchor="end"),
         ]
     middles = [(a + b) / 2 for a, b in pairwise(edges)]
-    room = max(2, int(180 / len(labels) / 7))
+    room = max(2, int((SMALL - 2 * INSET) / len(labels) / 6.5))
     return [
         tag("text", label[:room], x=x, y=LOW - 4, class_="tick", text_anchor="middle")
         for label, x in zip(labels, middles, strict=True)

@@ -10,7 +10,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse
 from pydantic import BaseModel, Field
-from starlette.exceptions import HTTPException
 
 import aberra
 from aberra.errors import AberraError
@@ -92,12 +91,17 @@ def _tell_errors(app: FastAPI) -> None:
         place = ".".join(str(part) for part in first["loc"])
         return _said(422, f'Send {{"rows": [...]}} as JSON. At {place}: {first["msg"]}.')
 
-    @app.exception_handler(HTTPException)
-    def unknown(_: Request, error: HTTPException) -> JSONResponse:
-        if error.status_code == 400:
-            return _said(400, 'The request is no JSON in UTF-8. Send {"rows": [...]}.')
-        known = ", ".join(KNOWN)
-        return _said(error.status_code, f"{error.detail}. There are {known} and /docs.")
+    @app.exception_handler(400)
+    def unreadable(_: Request, error: Exception) -> JSONResponse:
+        return _said(400, 'The request is no JSON in UTF-8. Send {"rows": [...]}.')
+
+    @app.exception_handler(404)
+    def unknown(_: Request, error: Exception) -> JSONResponse:
+        return _said(404, f"There is nothing here. There are {', '.join(KNOWN)} and /docs.")
+
+    @app.exception_handler(405)
+    def otherwise(_: Request, error: Exception) -> JSONResponse:
+        return _said(405, "Use POST for /score and /explain, GET for everything else.")
 
     @app.exception_handler(Exception)
     def bug(_: Request, error: Exception) -> JSONResponse:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from aberra.data.sources.columns import ColumnChoice
+from aberra.data.sources.columns import ColumnChoice, odd_cells
 from aberra.data.sources.table_file import TableFile
+from aberra.data.tables import kind_of
 from aberra.recipe import Choices
 from aberra.words import count
 from aberra.workflow.about import about_ending, about_ensemble, about_method
@@ -26,6 +27,9 @@ def data(file: TableFile, rows: pd.DataFrame, columns: ColumnChoice) -> Choices:
     for name, reason in columns.dropped.items():
         why.setdefault(reason, []).append(name or NAMELESS)
     lines += [("left out", f"{', '.join(names)} ({reason})") for reason, names in why.items()]
+    for name in columns.used:
+        if kind_of(rows[name]) == "text" and (odd := odd_cells(rows[name], file.place_of)):
+            lines.append(("mixed", f"{name} holds numbers but for {odd}, so it is used as text"))
     named = columns.id_column
     lines.append(("rows are named", "by position" if named is None else f"by {named or NAMELESS}"))
     return lines

@@ -186,6 +186,7 @@ def _read(
         label_column=label_column,
         drop=drop,
         labels=file.labels_beside if label_column is None else (),
+        place=file.place_of,
     )
     if label_column is not None:
         labels.anomalies(rows[label_column].dropna())  # a bad label is said before the training

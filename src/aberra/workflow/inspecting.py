@@ -14,6 +14,7 @@ from aberra.explain.subject import Subject
 from aberra.explain.training import Fact, changed_settings
 from aberra.words import percent
 from aberra.workflow.opened import opened
+from aberra.workflow.reviewing import reviewed
 
 SHOWN_LABELS = 4
 
@@ -129,11 +130,19 @@ def info(model: str | Path) -> ModelInfo:
         float(known.model.threshold_),
         known.model.threshold_rule_,
         subject.sentences(),
-        subject.facts(),
+        [*subject.facts(), *_marks(known.model)],
         [] if portrait is None else [_column(column) for column in portrait.columns],
         {} if known.recipe is None else known.recipe.dropped,
         changed_settings(known.model),
     )
+
+
+def _marks(model: Any) -> list[Fact]:
+    """Return how many rows reviewers have marked, if any."""
+    found = reviewed(model)
+    if not (found.n_rejected or found.n_accepted):
+        return []
+    return [Fact("Marks", f"{found.n_rejected} rejected, {found.n_accepted} accepted")]
 
 
 def _column(column: ColumnPortrait) -> ColumnInfo:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ def choose_columns(
     label_column: str | None = None,
     drop: Sequence[str] = (),
     labels: Sequence[str] = (),
+    place: Callable[[int], str] = "row {}".format,
 ) -> ColumnChoice:
     """Choose the columns to learn from.
 
@@ -49,6 +50,8 @@ def choose_columns(
         Columns to leave out.
     labels : sequence of str
         Columns that look like labels, left out unless they are named otherwise.
+    place : callable, default="row {}".format
+        Says where the row at a position is, for messages.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def choose_columns(
     if id_column is not None:
         asked[id_column] = "names the rows"
     _check_present(list(asked), table)
-    found = {str(name): why_not(table[name]) for name in table.columns if name not in asked}
+    found = {str(name): why_not(table[name], place) for name in table.columns if name not in asked}
     dropped = {**asked, **{name: why for name, why in found.items() if why is not None}}
     used = [name for name, why in found.items() if why is None]
     if not used:
@@ -82,7 +85,7 @@ def choose_columns(
     return ColumnChoice(used, dropped, id_column)
 
 
-def why_not(column: pd.Series[Any]) -> str | None:
+def why_not(column: pd.Series[Any], place: Callable[[int], str] = "row {}".format) -> str | None:
     """Return why a column cannot help a detector, or None."""
     values = column.dropna()
     if values.empty:
@@ -91,7 +94,7 @@ def why_not(column: pd.Series[Any]) -> str | None:
     text = kind_of(column) == "text"
     if distinct == 1 and (not text or len(values) == len(column)):
         return "the same value everywhere"
-    if text and distinct > NEARLY_ALL * len(values) and (odd := _no_numbers(values)):
+    if text and distinct > NEARLY_ALL * len(values) and (odd := odd_cells(column, place)):
         return f"numbers but for {odd}: correct these cells to use the column"
     if text and distinct > 1:
         if distinct == len(values):
@@ -101,13 +104,15 @@ def why_not(column: pd.Series[Any]) -> str | None:
     return COUNTER if _counts_rows(values, distinct) else None
 
 
-def _no_numbers(values: pd.Series[Any]) -> str:
+def odd_cells(column: pd.Series[Any], place: Callable[[int], str] = "row {}".format) -> str:
     """Return the few cells of a column of numbers that are none, or "" if it holds text."""
-    odd = values[pd.to_numeric(values, errors="coerce").isna()]
-    if len(odd) > (1 - NEARLY_ALL) * len(values):
+    odd = column.notna() & pd.to_numeric(column, errors="coerce").isna()
+    n = int(odd.sum())
+    if not 0 < n <= (1 - NEARLY_ALL) * int(column.notna().sum()):
         return ""
-    shown = ", ".join(repr(str(value)) for value in odd.unique()[:3])
-    return f"{shown} ({count(len(odd), 'row')})"
+    shown = ", ".join(repr(str(value)) for value in column[odd].unique()[:3])
+    first = "" if n == 1 else "first "
+    return f"{shown} ({count(n, 'row')}) {first}in {place(int(odd.to_numpy().argmax()))}"
 
 
 def _counts_rows(values: pd.Series[Any], distinct: int) -> bool:

@@ -8,7 +8,7 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -141,3 +141,11 @@ def ragged_line(path: Path, delimiter: str, n_cells: int) -> tuple[int, int] | N
             if cells and len(cells) != n_cells:
                 return rows.line_num, len(cells)
     return None
+
+
+def line_of_row(path: Path, delimiter: str, row: int) -> int:
+    """Return the line, counted from 1, in which a row of a CSV file ends."""
+    with _text(path, "utf-8") as text:
+        rows = csv.reader(text, delimiter=delimiter)
+        lines = (rows.line_num for cells in rows if cells)
+        return next(islice(lines, row + 1, None))  # the header is the first

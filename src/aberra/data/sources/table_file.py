@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
 from aberra.data.sources.csv_check import check_csv, header_of
-from aberra.data.sources.csv_text import ragged_line
+from aberra.data.sources.csv_text import line_of_row, ragged_line
 from aberra.errors import DataError
 from aberra.files import fingerprint, reading
 from aberra.words import count
@@ -166,6 +166,12 @@ class TableFile:
         for chunk in self.chunks([column], {column: "text"}, BLOCK >> 4):
             found += [str(value) for value in chunk.frame[column]]
         return found
+
+    def place_of(self, row: int) -> str:
+        """Say where a row is: its line in a CSV file, its position from 0 in others."""
+        if self._is_array or self._is_parquet:
+            return f"row {row}"
+        return f"line {line_of_row(self._file, self._dialect[1].delimiter, row):,}"
 
     def fingerprint(self) -> str:
         """Return a digest that changes with the file: size, time of change, and both ends."""
