@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import find_volumes, read_volume, stem
 from aberra.data.mri.grid import resample
-from aberra.data.mri.nifti import ENDINGS, read_mask
+from aberra.data.mri.nifti import is_nifti, read_mask
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import inverse
 from aberra.errors import DataError
@@ -115,7 +115,7 @@ def _outlined(
 def mask_of(scan: Path, masks: Path) -> Path:
     """Return the mask that belongs to a scan, or say that there is none, or more than one."""
     name = stem(scan)
-    held = sorted(p for p in masks.rglob("*") if p.is_file() and p.name.endswith(ENDINGS))
+    held = sorted(p for p in masks.rglob("*") if p.is_file() and is_nifti(p))
     others = [path for path in held if path.resolve() != scan.resolve()]
     for begin in (name, name.rsplit("_", 1)[0] + "_"):
         exact = [path for path in others if stem(path) == begin]

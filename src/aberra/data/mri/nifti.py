@@ -17,6 +17,11 @@ from aberra.files import replacing
 ENDINGS = (".nii", ".nii.gz")
 
 
+def is_nifti(path: Path) -> bool:
+    """Say whether a file is called as NIfTI files are; some exports write .NII.GZ."""
+    return path.name.lower().endswith(ENDINGS)
+
+
 def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
     """Read one scan.
 
