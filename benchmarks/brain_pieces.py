@@ -35,6 +35,7 @@ from benchmarks.records import append, environment, read
 
 RESULTS, TABLE = Path("results/brain_pieces.jsonl"), Path("results/brain_pieces.md")
 MODELS = Path("results/models")
+TITLES = ("choose", "report", "choose, other scanner", "report, other scanner")
 SEEDS = (0, 1, 2)
 STEPS = 1000
 NET, SIZE_ONLY = MapStyle("net", 5), MapStyle("absolute", 5)
@@ -146,7 +147,7 @@ def run(args: argparse.Namespace) -> None:
     for seed in args.seeds:
         for name, draw in pieces(slices, seed):
             for title, scene in scenes.items():
-                if (name, seed, title) not in done:
+                if title in args.scenes and (name, seed, title) not in done:
                     found = rounded(figures(drawn(draw, scene), scene))
                     note(args.out, name, seed, title, found)
 
@@ -201,8 +202,7 @@ def table(args: argparse.Namespace) -> None:
     """Write the Markdown page."""
     lines = list(read(args.out))
     text = [HEAD.format(steps=STEPS, common=COMMON)]
-    titles = ("choose", "report", "choose, other scanner", "report, other scanner")
-    for title in titles:
+    for title in TITLES:
         text += ["", f"## {title}", "", "| map | seeds | " + " | ".join([*KEYS, "mean"]) + " |"]
         text += ["|---" * 11 + "|", *rows_of(lines, title, KEYS)]
     keys = ["all pixels", *FIGURES]
@@ -230,6 +230,7 @@ def main() -> None:
     )
     parser.add_argument("task", choices=tasks)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--scenes", nargs="+", default=list(TITLES), choices=TITLES)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     tasks[args.task](args)
