@@ -185,6 +185,7 @@ def edinburgh(args: argparse.Namespace) -> None:
 # The page
 
 FIGURES = ("auroc", "ap", "oracle", "common")
+BY_HAND = "## What it says"
 KEYS = [f"{kind} {what}" for kind in ("dark", "bright") for what in FIGURES]
 HEAD = """# What each piece of a brain map is worth
 
@@ -208,8 +209,14 @@ def table(args: argparse.Namespace) -> None:
     keys = ["all pixels", *FIGURES]
     text += ["", "## Edinburgh, looked at once", "", "| map | seeds | " + " | ".join(keys) + " |"]
     text += ["|---" * 7 + "|", *rows_of(lines, "edinburgh", keys)]
-    TABLE.write_text("\n".join(text) + "\n")
+    TABLE.write_text("\n".join(text) + "\n" + written_by_hand())
     print(TABLE)
+
+
+def written_by_hand() -> str:
+    """Return the end of the page, which no program writes."""
+    _, mark, rest = (TABLE.read_text() if TABLE.exists() else "").partition(BY_HAND)
+    return f"\n{mark}{rest}" if mark else ""
 
 
 def rows_of(lines: list[dict[str, Any]], scene: str, keys: list[str]) -> Iterator[str]:

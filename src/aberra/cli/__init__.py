@@ -7,7 +7,19 @@ from typing import Annotated
 import typer
 
 from aberra import __version__
-from aberra.cli import data, demo, evaluate, feedback, fit, info, report, reproduce, score, serve, view
+from aberra.cli import (
+    data,
+    demo,
+    evaluate,
+    feedback,
+    fit,
+    info,
+    report,
+    reproduce,
+    score,
+    serve,
+    view,
+)
 from aberra.cli.shell import Shell, begin
 
 app = typer.Typer(
