@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.base import clone
+from torch import Tensor
 
 from aberra import ADDM, DDPM, IntensityThreshold, NearestHealthy, load, save
 from aberra.contract.maps import upper_quantile
@@ -32,9 +35,10 @@ from benchmarks.records import append, environment, read
 
 RESULTS, TABLE = Path("results/brain_pieces.jsonl"), Path("results/brain_pieces.md")
 MODELS = Path("results/models")
+TITLES = ("choose", "report", "choose, other scanner", "report, other scanner")
 SEEDS = (0, 1, 2)
 STEPS = 1000
-NET = MapStyle("net", 5)
+NET, SIZE_ONLY = MapStyle("net", 5), MapStyle("absolute", 5)
 NETWORKS: dict[str, Callable[..., Any]] = {"ADDM": ADDM, "DDPM": DDPM}
 
 Images = NDArray[np.float32]
@@ -60,53 +64,77 @@ def train(args: argparse.Namespace) -> None:
             print(path, flush=True)
 
 
+@dataclass
+class Shared:
+    """Blends and restorations that several rows have in common, each computed once a scene."""
+
+    near: NearestHealthy
+    blends: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = field(default_factory=dict)
+    restored: dict[tuple[int, int, float], Images] = field(default_factory=dict)
+    seen: list[Images] = field(default_factory=list)  # keeps the arrays, so that ids stay theirs
+
+    def compared(self, images: Images) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Return images, their blends and the spread of the nearest, on the scale [-1, 1]."""
+        if id(images) not in self.blends:
+            self.seen.append(images)
+            atlas = self.near.members_
+            self.blends[id(images)] = atlas.compared(atlas.nets[0], atlas.frame.inward(images))
+        return self.blends[id(images)]
+
+    def restoration(self, model: Any, start: float, images: Images) -> Images:
+        """Return what a network makes of the images from one start, in [0, 1]."""
+        key = (id(model), id(images), start)
+        if key not in self.restored:
+            self.restored[key] = model.set_params(start=start).reconstruct(images)
+        return self.restored[key]
+
+
 def pieces(slices: Slices, seed: int) -> Iterator[tuple[str, Maps]]:
     """Yield every row with what draws its maps."""
     floor = IntensityThreshold(holdout=0.0, random_state=seed).fit(slices.images)
     yield "IntensityThreshold", floor.anomaly_map
     near = NearestHealthy(holdout=0.0, random_state=seed).fit(slices.images)
-    ways = {
-        "NearestHealthy: blend, size of the difference": {"error": "absolute", "relative": False},
-        "NearestHealthy: + net difference": {"error": "net", "relative": False},
-        "NearestHealthy: + relative (the default)": {"error": "net", "relative": True},
-        "NearestHealthy: + harmonised": {"error": "net", "relative": True, "harmonise": True},
-    }
-    for name, way in ways.items():
-        yield name, set_to(near, **way)
-    usual = {"error": "net", "relative": True, "harmonise": False}
+    shared = Shared(near)
+    yield "NearestHealthy: blend, size of the difference", blend_maps(shared, SIZE_ONLY, False)
+    yield "NearestHealthy: + net difference", blend_maps(shared, NET, False)
+    yield "NearestHealthy: + relative (the default)", blend_maps(shared, NET, True)
+    same = clone(near).set_params(harmonise=True).fit(slices.images)
+    yield "NearestHealthy: + harmonised", same.anomaly_map
     averages = NearestHealthy(40, n_kept=300, keep="averages", holdout=0.0, random_state=seed)
     yield "NearestHealthy: 300 averages", averages.fit(slices.images).anomaly_map
     for name in NETWORKS:
         if network_path(name, seed).exists():
             model = load(network_path(name, seed))
-            yield name, set_to(model, error="absolute")
-            yield f"{name}: net difference", set_to(model, error="net")
-            near.set_params(**usual)
-            yield f"{name}: + relative to the nearest healthy", joined(model, near, 0.0)
-            yield f"{name}: + mean with NearestHealthy", joined(model, near, 0.5)
-            yield f"{name}: + starts 0.1 and 0.2", joined(model, near, 0.5, (0.1, 0.2))
+            yield name, joined(shared, model, 0.0, style=SIZE_ONLY, relative=False)
+            yield f"{name}: net difference", joined(shared, model, 0.0, relative=False)
+            yield f"{name}: + relative to the nearest healthy", joined(shared, model, 0.0)
+            yield f"{name}: + mean with NearestHealthy", joined(shared, model, 0.5)
+            yield f"{name}: + starts 0.1 and 0.2", joined(shared, model, 0.5, (0.1, 0.2))
 
 
-def set_to(model: Any, **settings: Any) -> Maps:
-    """Return what draws maps with these settings, set when they are drawn."""
-    return lambda images: model.set_params(**settings).anomaly_map(images)
+def blend_maps(shared: Shared, style: MapStyle, relative: bool) -> Maps:
+    """Return maps of what a blend of the nearest healthy slices does not show."""
+    return joined(shared, None, 1.0, (), style, relative)
 
 
 def joined(
-    model: Any, near: NearestHealthy, share: float, starts: tuple[float, ...] = (0.1,)
+    shared: Shared,
+    model: Any,
+    share: float,
+    starts: tuple[float, ...] = (0.1,),
+    style: MapStyle = NET,
+    relative: bool = True,
 ) -> Maps:
     """Return maps of a network's restorations, mixed with the blends of the nearest healthy."""
 
     def maps(images: Images) -> Images:
-        each = [model.set_params(start=start).reconstruct(images) for start in starts]
-        model.set_params(start=None)
-        atlas = near.members_
-        restored = atlas.frame.inward(np.mean(each, axis=0))
-        found = atlas.compared(atlas.nets[0], atlas.frame.inward(images))
-        drawn = [
-            NET(x[None] / unit, ((1 - share) * y + share * blend)[None] / unit)
-            for (x, blend, unit), y in zip(found, restored, strict=True)
-        ]
+        each = [shared.restoration(model, start, images) for start in starts]
+        found, drawn = shared.compared(images), []
+        frame = shared.near.members_.frame
+        restored = frame.inward(np.mean(each, axis=0)) if each else [y for _, y, _ in found]
+        for (x, blend, spread), y in zip(found, restored, strict=True):
+            unit = spread if relative else torch.ones(())
+            drawn.append(style(x[None] / unit, ((1 - share) * y + share * blend)[None] / unit))
         return torch.cat(drawn)[:, 0].numpy()
 
     return maps
@@ -119,7 +147,7 @@ def run(args: argparse.Namespace) -> None:
     for seed in args.seeds:
         for name, draw in pieces(slices, seed):
             for title, scene in scenes.items():
-                if (name, seed, title) not in done:
+                if title in args.scenes and (name, seed, title) not in done:
                     found = rounded(figures(drawn(draw, scene), scene))
                     note(args.out, name, seed, title, found)
 
@@ -157,6 +185,7 @@ def edinburgh(args: argparse.Namespace) -> None:
 # The page
 
 FIGURES = ("auroc", "ap", "oracle", "common")
+BY_HAND = "## What it says"
 KEYS = [f"{kind} {what}" for kind in ("dark", "bright") for what in FIGURES]
 HEAD = """# What each piece of a brain map is worth
 
@@ -174,15 +203,20 @@ def table(args: argparse.Namespace) -> None:
     """Write the Markdown page."""
     lines = list(read(args.out))
     text = [HEAD.format(steps=STEPS, common=COMMON)]
-    titles = ("choose", "report", "choose, other scanner", "report, other scanner")
-    for title in titles:
+    for title in TITLES:
         text += ["", f"## {title}", "", "| map | seeds | " + " | ".join([*KEYS, "mean"]) + " |"]
         text += ["|---" * 11 + "|", *rows_of(lines, title, KEYS)]
     keys = ["all pixels", *FIGURES]
     text += ["", "## Edinburgh, looked at once", "", "| map | seeds | " + " | ".join(keys) + " |"]
     text += ["|---" * 7 + "|", *rows_of(lines, "edinburgh", keys)]
-    TABLE.write_text("\n".join(text) + "\n")
+    TABLE.write_text("\n".join(text) + "\n" + written_by_hand())
     print(TABLE)
+
+
+def written_by_hand() -> str:
+    """Return the end of the page, which no program writes."""
+    _, mark, rest = (TABLE.read_text() if TABLE.exists() else "").partition(BY_HAND)
+    return f"\n{mark}{rest}" if mark else ""
 
 
 def rows_of(lines: list[dict[str, Any]], scene: str, keys: list[str]) -> Iterator[str]:
@@ -203,6 +237,7 @@ def main() -> None:
     )
     parser.add_argument("task", choices=tasks)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--scenes", nargs="+", default=list(TITLES), choices=TITLES)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     tasks[args.task](args)

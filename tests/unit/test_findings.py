@@ -7,12 +7,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from aberra.data.mri.files import find_volumes
+from aberra import SpatialAE
+from aberra.data.mri.files import find_volumes, read_volume, stem
 from aberra.data.mri.nifti import read_nifti, write_nifti
 from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.prepare import Preparation
+from aberra.data.mri.volume import direction_matrix
+from aberra.data.sources import kind_of_path
+from aberra.errors import ArgumentError
 from aberra.localise.findings import findings, findings_csv
 from aberra.localise.volumes import score_scan, score_volume
+from aberra.workflow import fit_scans
+from aberra.workflow.about import about_ending
+from aberra.workflow.budget import Ending
 
 TURNED = np.array([[0, 2.0, 0, -10], [0, 0, 3.0, 5], [-1.0, 0, 0, 7], [0, 0, 0, 1]])
 
@@ -90,3 +97,27 @@ def test_masks_and_derivatives_are_no_scans(tmp_path):
     assert find_volumes(tmp_path, "*_dseg*") == [tmp_path / names[2]]
     below = find_volumes(tmp_path / Path(names[4]).parts[0])
     assert below == [tmp_path / names[4]]
+
+
+def test_endings_in_capitals_are_scans_too(tmp_path):
+    scan, _ = head_phantom()
+    path = write_nifti(tmp_path / "head.nii.gz", scan.array, scan)
+    loud = path.rename(tmp_path / "HEAD.NII.GZ")
+    assert find_volumes(tmp_path) == [loud]
+    assert kind_of_path(tmp_path) == kind_of_path(loud) == "volumes"
+    assert stem(loud) == "HEAD"
+    assert read_volume(loud).array.shape == scan.array.shape
+
+
+def test_axes_may_be_small_letters_and_wrong_ones_are_no_bug(tmp_path):
+    assert (direction_matrix("spr") == direction_matrix("SPR")).all()
+    with pytest.raises(ArgumentError, match="does not name three directions"):
+        fit_scans(tmp_path, axes="SPX")
+
+
+def test_a_training_that_hardly_began_is_called_so():
+    model = SpatialAE()
+    (_, text), *_ = about_ending(model, Ending(2.0, True, 0.01))
+    assert "1 % of its steps: far too few" in text
+    (_, text), *_ = about_ending(model, Ending(2.0, True, 0.9))
+    assert "too few" not in text

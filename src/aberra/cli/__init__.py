@@ -9,7 +9,19 @@ from typing import Annotated
 import typer
 
 from aberra import __version__
-from aberra.cli import data, demo, feedback, fit, info, report, reproduce, score, serve, view
+from aberra.cli import (
+    data,
+    demo,
+    evaluate,
+    feedback,
+    fit,
+    info,
+    report,
+    reproduce,
+    score,
+    serve,
+    view,
+)
 from aberra.cli.shell import Shell, begin
 
 app = typer.Typer(
@@ -45,6 +57,7 @@ def root(
 app.command("demo")(demo.demo)
 app.command("fit", epilog=fit.METHODS)(fit.fit)
 app.command("score")(score.score)
+app.command("evaluate")(evaluate.evaluate)
 app.command("feedback")(feedback.feedback)
 app.command("info")(info.info)
 app.command("report")(report.report)

@@ -48,8 +48,8 @@ def thumbnails(x: Tensor) -> Tensor:
 def nearest_rows(thumbnail: Tensor, others: Tensor, k: int) -> Tensor:
     """Return the k of the thumbnails (n, q) that differ least, their worst pixels left out."""
     gaps = (others - thumbnail).abs()
-    counted = max(1, round(COMPARED * gaps.shape[1]))
-    distance = gaps.sort(dim=1).values[:, :counted].mean(dim=1)
+    left_out = min(round((1 - COMPARED) * gaps.shape[1]), gaps.shape[1] - 1)
+    distance = gaps.sum(dim=1) - gaps.topk(left_out, dim=1).values.sum(dim=1)
     return distance.argsort(stable=True)[:k]
 
 

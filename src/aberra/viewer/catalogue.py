@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from aberra.data.mri.files import MAP, SEGMENTATION, find_volumes, stem
-from aberra.data.mri.nifti import ENDINGS
+from aberra.data.mri.nifti import ENDINGS, is_nifti
 from aberra.errors import DataError
 from aberra.files import refuse_special
 from aberra.scoring.folder import SCORES
@@ -201,7 +201,7 @@ def _first(found: Catalogue, given: str | None, roots: Iterable[Path]) -> int | 
     if not given:
         return None
     there = [(root / given, root) for root in roots if (root / given).exists()]
-    fit = [(path, root) for path, root in there if path.is_dir() or path.name.endswith(ENDINGS)]
+    fit = [(path, root) for path, root in there if path.is_dir() or is_nifti(path)]
     inside = [(path, root) for path, root in fit if Held(path, root).inside]
     return found.add(*(inside or fit)[0]) if fit else None
 

@@ -11,6 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aberra.workflow.evaluating import evaluate
+    from aberra.workflow.evaluation_files import Evaluated
     from aberra.workflow.fitting import fit
     from aberra.workflow.from_images import fit_images
     from aberra.workflow.from_scans import fit_scans
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 # The parts load when they are first used, so that `aberra --help` waits for none of them. No
 # module may have the name of a function here: importing it would hide the function.
 _HOMES = {
+    "Evaluated": "evaluation_files",
     "Fitted": "outcome",
     "ModelInfo": "inspecting",
     "Reviewed": "reviewing",
@@ -36,6 +39,7 @@ _HOMES = {
     "Service": "serving",
     "Viewer": "viewing",
     "WrittenReport": "reporting",
+    "evaluate": "evaluating",
     "feedback": "reviewing",
     "fit": "fitting",
     "fit_images": "from_images",
@@ -49,6 +53,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Evaluated",
     "Fitted",
     "ModelInfo",
     "Reviewed",
@@ -58,6 +63,7 @@ __all__ = [
     "Service",
     "Viewer",
     "WrittenReport",
+    "evaluate",
     "feedback",
     "fit",
     "fit_images",

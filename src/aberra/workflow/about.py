@@ -10,6 +10,7 @@ from aberra.workflow.budget import Ending
 from aberra.workflow.plan import Plan
 
 ALL_COUNT = "none: trained once, and every sample counts fully"
+ENOUGH = 0.25  # share of the training steps below which a network has hardly begun
 
 
 def about_method(plan: Plan) -> str:
@@ -39,4 +40,5 @@ def about_ending(model: Any, ending: Ending) -> Choices:
     if not ending.early:
         return [("time budget", f"{minutes:g} min: enough for all training steps")]
     share = f"training stopped after {100 * ending.share:.0f} % of its steps"
-    return [("time budget", f"{minutes:g} min were used: {share}")]
+    more = "" if ending.share >= ENOUGH else ": far too few, allow more time before you use it"
+    return [("time budget", f"{minutes:g} min were used: {share}{more}")]

@@ -12,7 +12,8 @@ import numpy as np
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import read_volume
 from aberra.data.mri.prepare import Preparation
-from aberra.errors import DataError
+from aberra.data.mri.volume import direction_matrix
+from aberra.errors import ArgumentError, DataError
 from aberra.localise.volumes import collect_slices, score_volume
 from aberra.progress import advance
 from aberra.recipe import Choices, Recipe
@@ -109,6 +110,7 @@ def fit_scans(
     source, target = Path(path), None if output is None else Path(output)
     check_choices(preset=(preset, Preset), look_for=(look_for, LookFor))
     plan = plan_for("volumes", detector, robust, seed, time_budget)
+    axes = None if axes is None else _checked_axes(axes)
 
     def learn() -> tuple[Any, Recipe]:
         scans = Scans.at(source, pattern, axes, seed)
@@ -122,6 +124,15 @@ def fit_scans(
         return model, _recipe(scans, slices, plan, preparation, height)
 
     return carried_out(learn, source, target)
+
+
+def _checked_axes(axes: str) -> str:
+    """Return directions in capitals, or say what is wrong with them."""
+    try:
+        direction_matrix(axes)
+    except ValueError as error:
+        raise ArgumentError("axes", str(error)) from error
+    return axes.upper()
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aberra.data.mri.dicom import is_dicom, read_dicom
-from aberra.data.mri.nifti import ENDINGS, read_nifti
+from aberra.data.mri.nifti import is_nifti, read_nifti
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 
@@ -32,7 +32,7 @@ def read_volume(path: str | Path, axes: str | None = None) -> Volume:
     source = Path(path)
     if source.is_dir():
         return read_dicom(source, axes=axes)
-    if source.exists() and not source.name.endswith(ENDINGS):
+    if source.exists() and not is_nifti(source):
         advice = "Give the folder of its series." if is_dicom(source) else "Convert it to NIfTI."
         raise DataError(f"{source} is not a NIfTI file. {advice}")
     return read_nifti(source, axes)
@@ -71,17 +71,13 @@ def find_volumes(folder: str | Path, pattern: str = "*") -> list[Path]:
 def stem(path: Path) -> str:
     """Return the name of a scan without its ending."""
     for ending in (".nii.gz", ".nii"):
-        if path.name.endswith(ending):
+        if path.name.lower().endswith(ending):
             return path.name[: -len(ending)]
     return path.name
 
 
 def _is_scan(path: Path) -> bool:
-    return (
-        path.name.endswith(ENDINGS)
-        and not path.name.startswith(".")
-        and not stem(path).endswith(OWN)
-    )
+    return is_nifti(path) and not path.name.startswith(".") and not stem(path).endswith(OWN)
 
 
 def _is_derived(path: Path, root: Path) -> bool:

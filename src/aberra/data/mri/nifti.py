@@ -19,6 +19,11 @@ REPAIR = "Copy it again from where it came from, or leave it out."
 DEFLATE = 1032  # gzip makes nothing smaller than by this factor
 
 
+def is_nifti(path: Path) -> bool:
+    """Say whether a file is called as NIfTI files are; some exports write .NII.GZ."""
+    return path.name.lower().endswith(ENDINGS)
+
+
 def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
     """Read one scan.
 
@@ -67,14 +72,18 @@ def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
         return Volume(array, np.asarray(image.affine, np.float64), source, axes, space)
 
 
-def read_mask(path: str | Path, scan: Volume) -> NDArray[np.bool_]:
-    """Read a mask on the grid of a scan; every voxel above zero belongs to it."""
+def read_mask(path: str | Path, scan: Volume, *, may_be_empty: bool = False) -> NDArray[np.bool_]:
+    """Read a mask on the grid of a scan; every voxel above zero belongs to it.
+
+    The mask of a brain holds something; that of a lesion may be empty, and then says that there is
+    none.
+    """
     source = Path(path)
     image = _open(source)
     with reading(source, REPAIR):
         check_kind(image.get_data_dtype(), str(source))
         array = _voxels(image, source)
-    check_mask(array, scan, str(source))
+    check_mask(array, scan, str(source), may_be_empty)
     if not np.allclose(image.affine, scan.affine, atol=1e-2):
         raise DataError(
             f"{source} has the shape of {scan.where} but lies elsewhere: their affines differ by "
@@ -83,7 +92,9 @@ def read_mask(path: str | Path, scan: Volume) -> NDArray[np.bool_]:
     return np.asarray(array.reshape(scan.array.shape) > 0)
 
 
-def check_mask(mask: NDArray[Any], scan: Volume, where: str = "The mask") -> None:
+def check_mask(
+    mask: NDArray[Any], scan: Volume, where: str = "The mask", may_be_empty: bool = False
+) -> None:
     """Raise an error if a mask does not cover the voxels of a scan, or covers none of it."""
     shape = mask.shape[:3] if mask.shape[3:] in ((), (1,)) else mask.shape
     if shape != scan.array.shape:
@@ -92,7 +103,7 @@ def check_mask(mask: NDArray[Any], scan: Volume, where: str = "The mask") -> Non
             "A mask has the grid of its scan; resample it, or let Aberra find the brain "
             "(mask='auto')."
         )
-    if not (mask > 0).any():
+    if not may_be_empty and not (mask > 0).any():
         raise DataError(f"{where} is empty: no voxel is above zero.")
 
 

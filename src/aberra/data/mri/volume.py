@@ -122,8 +122,8 @@ def nearest_directions(affine: Affine) -> NDArray[np.float64]:
 
 
 def direction_matrix(letters: str) -> NDArray[np.float64]:
-    """Return three letters, such as "RAS", as the columns of a signed permutation."""
-    pairs = [DIRECTIONS.get(letter) for letter in letters]
+    """Return three letters, such as "RAS" or "ras", as the columns of a signed permutation."""
+    pairs = [DIRECTIONS.get(letter) for letter in letters.upper()]
     found = [pair for pair in pairs if pair is not None]
     if len(letters) != 3 or sorted(axis for axis, _ in found) != [0, 1, 2]:
         raise ValueError(

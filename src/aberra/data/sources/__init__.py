@@ -70,9 +70,9 @@ def _kind_of_file(path: Path) -> Kind:
 
 def _kind_of_other_file(path: Path, name: str) -> Kind:
     from aberra.data.mri.dicom import is_dicom
-    from aberra.data.mri.nifti import ENDINGS as NIFTI
+    from aberra.data.mri.nifti import is_nifti
 
-    if name.endswith(NIFTI):
+    if is_nifti(path):
         return "volumes"
     if name.endswith(PICTURES):
         return "images"
@@ -83,10 +83,10 @@ def _kind_of_other_file(path: Path, name: str) -> Kind:
 
 def _kind_of_folder(folder: Path) -> Kind:
     from aberra.data.mri.dicom import is_dicom
-    from aberra.data.mri.nifti import ENDINGS as NIFTI
+    from aberra.data.mri.nifti import is_nifti
 
     files = sorted(p for p in folder.rglob("*") if p.is_file() and not p.name.startswith("."))
-    if any(path.name.endswith(NIFTI) for path in files):
+    if any(is_nifti(path) for path in files):
         return "volumes"
     pictures = [path for path in files if is_picture(path)]
     if any(is_dicom(path) for path in files if not is_picture(path)):
