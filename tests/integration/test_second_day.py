@@ -74,7 +74,8 @@ def test_drift_is_the_same_in_pieces_and_after_an_interruption(fitted, tmp_path,
     moved.to_csv(tmp_path / "moved.csv", index=False)
     words = ("score", fitted, tmp_path / "moved.csv", "-o", tmp_path / "s.csv")
     whole = answer(*words)["drift"]
-    monkeypatch.setattr(scoring_table.score_table, "__defaults__", (100, None))
+    _, *others = scoring_table.score_table.__defaults__
+    monkeypatch.setattr(scoring_table.score_table, "__defaults__", (100, *others))
     added, add = [], scoring_table.Parts.add
 
     def interrupted(self, index, piece):
