@@ -14,7 +14,8 @@ from aberra.data.mri.files import read_volume
 from aberra.data.mri.prepare import Preparation
 from aberra.data.mri.volume import direction_matrix
 from aberra.errors import ArgumentError, DataError
-from aberra.localise.volumes import collect_slices, score_volume
+from aberra.localise.likeness import Looks, look_of
+from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
 from aberra.progress import advance
 from aberra.recipe import Choices, Recipe
 from aberra.words import count
@@ -143,6 +144,7 @@ class TrainedSlices:
     names: list[str]
     n_slices: int  # of which as many trained as have names
     errors: dict[Path, str]  # scans that could not be cut into slices
+    looks: Looks
 
 
 def _train(
@@ -156,7 +158,9 @@ def _train(
         some = thinned(slices.images)
         learnt = learnt_from(model, slices.images[some], plan, scans.source)
         names = [slice_name(slices, int(k), scans.source) for k in some]
-        trained = TrainedSlices(learnt, names, len(slices.images), slices.errors)
+        trained = TrainedSlices(
+            learnt, names, len(slices.images), slices.errors, looks_of_scans(slices)
+        )
         del slices  # lets go of the file
     return trained
 
@@ -196,7 +200,14 @@ def _recipe(
         map_threshold=height,
         pattern=scans.pattern,
         axes=scans.axes,
+        looks=asdict(slices.looks),
     )
+
+
+def looks_of_scans(slices: CollectedSlices) -> Looks:
+    """Return how the scans look as the model sees them."""
+    owners = np.array([str(path) for path in slices.sources])
+    return Looks.of([look_of(slices.images[owners == name]) for name in np.unique(owners)])
 
 
 def _about_data(scans: Scans, slices: TrainedSlices, preparation: Preparation) -> Choices:

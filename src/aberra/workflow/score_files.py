@@ -209,7 +209,8 @@ def _score_scans(known: Opened, data: Path, output: Path, pattern: str | None) -
         raise DataError(f"{known.name} does not say how high a map is odd. Fit it with aberra fit.")
     paths = find_volumes(data, pattern or recipe.pattern) if data.is_dir() else [data]
     root = data.parent if paths == [data] else data  # one file, or the folder of one series
-    way = scans.ScanScoring(recipe.scan_preparation(), recipe.map_threshold, recipe.axes)
+    looks = recipe.training_looks()
+    way = scans.ScanScoring(recipe.scan_preparation(), recipe.map_threshold, recipe.axes, looks)
     results = ResultFolder(output, known.digest(), scans.COLUMNS)
     names = [path.relative_to(root).as_posix() for path in paths]
     every, now, errors = _all_scored(
