@@ -75,6 +75,13 @@ def score(
             "the pattern that the model was fitted with."
         ),
     ] = None,
+    axes: Annotated[
+        str | None,
+        typer.Option(
+            help="Scans: where the axes of the arrays really point, such as SPR, if the headers "
+            "of the files are wrong. Default: what the model was fitted with."
+        ),
+    ] = None,
     sql: Annotated[
         str | None,
         typer.Option(help="Tables: a query whose result is the table. DATA is then a database."),
@@ -137,6 +144,7 @@ def score(
             top=top,
             pattern=pattern,
             neutralise=neutralise,
+            axes=axes,
         )
     if isinstance(found, ScoredTable) and place != output:
         _tell_beside(found)

@@ -12,14 +12,13 @@ import numpy as np
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import read_volume
 from aberra.data.mri.prepare import Preparation
-from aberra.data.mri.volume import direction_matrix
-from aberra.errors import ArgumentError, DataError
+from aberra.errors import DataError
 from aberra.localise.likeness import Looks, look_of
 from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
 from aberra.progress import advance
 from aberra.recipe import Choices, Recipe
 from aberra.words import count
-from aberra.workflow.choices import LookFor, Preset, check_choices
+from aberra.workflow.choices import LookFor, Preset, check_choices, checked_axes
 from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, pixels_for, plan_for
@@ -111,7 +110,7 @@ def fit_scans(
     source, target = Path(path), None if output is None else Path(output)
     check_choices(preset=(preset, Preset), look_for=(look_for, LookFor))
     plan = plan_for("volumes", detector, robust, seed, time_budget)
-    axes = None if axes is None else _checked_axes(axes)
+    axes = None if axes is None else checked_axes(axes)
 
     def learn() -> tuple[Any, Recipe]:
         scans = Scans.at(source, pattern, axes, seed)
@@ -125,15 +124,6 @@ def fit_scans(
         return model, _recipe(scans, slices, plan, preparation, height)
 
     return carried_out(learn, source, target)
-
-
-def _checked_axes(axes: str) -> str:
-    """Return directions in capitals, or say what is wrong with them."""
-    try:
-        direction_matrix(axes)
-    except ValueError as error:
-        raise ArgumentError("axes", str(error)) from error
-    return axes.upper()
 
 
 @dataclass(frozen=True)
