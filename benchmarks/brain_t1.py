@@ -26,6 +26,7 @@ from aberra.data.mri.files import read_volume
 from aberra.data.mri.grid import cut
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume
+from aberra.localise.likeness import Looks, look_of
 from aberra.localise.volumes import ScoredVolume, score_volume
 from aberra.model_file import load_notes
 from aberra.recipe import Recipe
@@ -92,6 +93,7 @@ def make(args: argparse.Namespace) -> None:
             ("threshold", f"{RATE:.0%} of the brain of {N_CALM} other healthy subjects is flagged"),
         ],
         map_threshold=model.map_threshold_,
+        looks=asdict(Looks.of([look_of(images[owners == name]) for name in names[N_CALM:]])),
     )
     save_with_recipe(model, recipe, MODEL)
     print(MODEL, MODEL.stat().st_size / 1e6, "MB", n, "averages", model.map_threshold_)
@@ -140,7 +142,7 @@ def measured(model: Any, recipe: Recipe) -> Iterator[dict[str, Any]]:
         yield {
             "head": path.name, "lesion": None, "score": round(found.score, 3),
             "flagged ml": round(found.millilitres, 1), "share": round(share, 4),
-            "brain below": round(unscored, 3),
+            "brain below": round(unscored, 3), "remark": remark(recipe, found),
         }  # fmt: skip
     for k in range(N_LESIONS):
         scan, brain, healthy = calm[k % len(calm)]
@@ -148,6 +150,12 @@ def measured(model: Any, recipe: Recipe) -> Iterator[dict[str, Any]]:
         sick, mask, size = with_lesion(scan, brain, healthy.scored, kind, rng)
         yield {"head": paths[k % len(calm)].name, "lesion": kind, "ml": round(size, 1),
                **outcome(scored(model, recipe, sick, brain_mask(sick)), mask, healthy)}  # fmt: skip
+
+
+def remark(recipe: Recipe, found: ScoredVolume) -> str:
+    """Return what is said about a scan that looks unlike the training scans."""
+    looks = recipe.training_looks()
+    return "" if looks is None or found.look is None else looks.remark(found.look)
 
 
 def scored(model: Any, recipe: Recipe, scan: Volume, brain: Flags) -> ScoredVolume:

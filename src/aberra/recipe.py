@@ -16,11 +16,13 @@ from aberra.explain.reasons import Reason
 
 if TYPE_CHECKING:
     from aberra.data.mri.prepare import Preparation
+    from aberra.localise.likeness import Looks
 
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
 N_QUANTILES = 1001
-LATER = {"quantiles", "map_threshold", "pattern", "axes"}  # fields that the first recipes lacked
+# Fields that the first recipes lacked.
+LATER = {"quantiles", "map_threshold", "pattern", "axes", "looks"}
 FORMER = {"seconds"}  # fields of earlier recipes: wall times made every file another one
 
 Choices = list[tuple[str, str]]  # what was chosen, and why: one pair a line of the summary
@@ -59,6 +61,8 @@ class Recipe:
         What the names of scans looked like, for volumes.
     axes : str, optional
         Where the array axes of the scans really point, if their headers are wrong.
+    looks : dict
+        Keywords of `aberra.localise.likeness.Looks`, for volumes: how the training scans looked.
     """
 
     kind: Source
@@ -76,6 +80,7 @@ class Recipe:
     map_threshold: float | None = None
     pattern: str = "*"
     axes: str | None = None
+    looks: dict[str, Any] = field(default_factory=dict)
 
     def notes(self) -> dict[str, Any]:
         """Return what `aberra.save` keeps beside the model."""
@@ -92,6 +97,12 @@ class Recipe:
             return Preparation(**settings)
         except (TypeError, ValueError) as error:
             raise ModelFileError(f"The recipe's preparation of scans is wrong: {error}.") from error
+
+    def training_looks(self) -> Looks | None:
+        """Return how the training scans looked, where that was noted."""
+        from aberra.localise.likeness import Looks
+
+        return Looks(**self.looks) if self.looks else None
 
     @classmethod
     def of(cls, notes: Mapping[str, Any]) -> Recipe | None:

@@ -15,6 +15,7 @@ from scipy.ndimage import gaussian_filter
 from aberra import IADC, OCSVM, save
 from aberra.data.mri.nifti import read_nifti, write_nifti
 from aberra.data.mri.phantom import head_phantom
+from aberra.data.mri.volume import Volume
 from aberra.viewer import app as viewer_app
 from aberra.viewer.app import BUNDLE, Shelf
 from aberra.viewer.catalogue import catalogue
@@ -183,6 +184,25 @@ def test_the_crosshair_stands_where_the_lesion_is(visit, scans):
         mm = [float(text[text.index(axis) + 1]) for axis in "xyz"]
         assert np.linalg.norm(np.subtract(mm, (x, 20, 30))) < 12 + 4  # radius and a voxel
         page.keyboard.press("j")
+
+
+@needs_bundle
+def test_the_peak_of_an_oblique_scan_is_found_where_it_is(visit, tmp_path):
+    scan, _ = head_phantom()
+    turn = np.deg2rad(25)
+    tilt = np.array([[1, 0, 0], [0, np.cos(turn), -np.sin(turn)], [0, np.sin(turn), np.cos(turn)]])
+    affine = scan.affine.copy()
+    affine[:3] = tilt @ affine[:3]
+    oblique = Volume(scan.array, affine)
+    write_nifti(tmp_path / "head.nii.gz", scan.array, oblique)
+    heights, voxel = np.zeros(scan.array.shape, np.float32), (12, 40, 44)
+    heights[voxel] = 5.0
+    write_nifti(tmp_path / "head_anomaly.nii.gz", heights, oblique)
+    page = visit(catalogue(tmp_path))
+    shown(page, "head.nii.gz")
+    text = page.locator("#place").inner_text().replace("\N{MINUS SIGN}", "-").split()
+    mm = [float(text[text.index(axis) + 1]) for axis in "xyz"]
+    assert np.linalg.norm(np.subtract(mm, oblique.to_world(voxel))) < 3
 
 
 @needs_bundle

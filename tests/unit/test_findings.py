@@ -121,3 +121,16 @@ def test_a_training_that_hardly_began_is_called_so():
     assert "1 % of its steps: far too few" in text
     (_, text), *_ = about_ending(model, Ending(2.0, True, 0.9))
     assert "too few" not in text
+
+
+def test_freesurfers_scans_are_read(tmp_path):
+    nib = pytest.importorskip("nibabel")
+    scan, _ = head_phantom()
+    nib.save(nib.MGHImage(scan.array.astype(np.float32), scan.affine), tmp_path / "brain.mgz")
+    (found,) = find_volumes(tmp_path)
+    again = read_volume(found)
+    assert stem(found) == "brain"
+    assert np.allclose(again.array, scan.array)
+    assert np.allclose(again.affine, scan.affine, atol=1e-3)
+    record = score_scan(Dark(), found, tmp_path / "maps", mask="auto", threshold=0.7)
+    assert record.map_path.name == "brain_anomaly.nii.gz"

@@ -79,7 +79,8 @@ def test_imports_point_to_lower_layers(path):
 
 
 @pytest.mark.parametrize(
-    "name", ["demo", "feedback", "fit", "info", "report", "score", "serve", "view"]
+    "name",
+    ["demo", "evaluate", "feedback", "fit", "info", "report", "score", "serve", "view"],
 )
 def test_commands_only_parse_call_and_print(name):
     """What a command does with files is a function of the workflow, so that Python has it too."""

@@ -170,7 +170,6 @@ def test_mixed_sizes_and_doubles(series):
         ({"Modality": "CT"}, "modality CT, not MR"),
         ({"NumberOfFrames": 3}, "several slices per file"),
         ({"SamplesPerPixel": 3, "PhotometricInterpretation": "RGB"}, "RGB pictures"),
-        ({"PhotometricInterpretation": "MONOCHROME1"}, "MONOCHROME1 pictures"),
         ({"ImagePositionPatient": None}, "have no ImagePositionPatient, such as IM"),
     ],
 )
@@ -207,3 +206,11 @@ def test_slices_that_bend(series):
     _, folder = series(FLIP @ FLIP, tags=shifted)
     with pytest.raises(DataError, match="along one line"):
         read_dicom(folder)
+
+
+def test_a_series_in_which_high_is_black_is_turned_round(series):
+    turned = {"PhotometricInterpretation": "MONOCHROME1"}
+    _, plain = series(oblique(), folder="plain")
+    _, other = series(oblique(), folder="turned", tags=lambda k: turned)
+    dark, bright = read_dicom(plain).array, read_dicom(other).array
+    assert (bright == dark.max() + dark.min() - dark).all()

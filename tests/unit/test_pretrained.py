@@ -6,6 +6,8 @@ import pytest
 import aberra
 from aberra.data.mri.nifti import write_nifti
 from aberra.data.mri.phantom import head_phantom
+from aberra.data.mri.volume import Volume
+from aberra.errors import ArgumentError
 from aberra.pretrained import FOLDER, model_path, pretrained_card, pretrained_names
 from aberra.workflow import score
 
@@ -47,3 +49,21 @@ def test_scans_are_scored_by_name(tmp_path, monkeypatch):
     found = score("brain-t1", "scans", "maps")
     assert found.n_scored == 1
     assert (tmp_path / "maps" / "head_anomaly.nii.gz").is_file()
+
+
+def test_a_wrong_header_is_set_right_when_scoring(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    scan, _ = head_phantom()
+    lying = Volume(scan.array, scan.affine[:, [2, 1, 0, 3]])  # says that x runs to the top
+    (tmp_path / "scans").mkdir()
+    write_nifti(tmp_path / "scans" / "head.nii.gz", scan.array, lying)
+    scores = []
+    for folder, axes in (("as-written", None), ("set-right", scan.directions.lower())):
+        found = score("brain-t1", "scans", folder, axes=axes)
+        scores.append(float(found.oddest[0]["score"]))
+    write_nifti(tmp_path / "scans" / "head.nii.gz", scan.array, scan)
+    right = float(score("brain-t1", "scans", "right").oddest[0]["score"])
+    assert scores[1] == pytest.approx(right, rel=0.02)
+    assert abs(scores[0] - right) > 0.05 * right
+    with pytest.raises(ArgumentError, match="does not name three directions"):
+        score("brain-t1", "scans", "maps", axes="up")

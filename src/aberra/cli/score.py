@@ -75,6 +75,13 @@ def score(
             "the pattern that the model was fitted with."
         ),
     ] = None,
+    axes: Annotated[
+        str | None,
+        typer.Option(
+            help="Scans: where the axes of the arrays really point, such as SPR, if the headers "
+            "of the files are wrong. Default: what the model was fitted with."
+        ),
+    ] = None,
     sql: Annotated[
         str | None,
         typer.Option(help="Tables: a query whose result is the table. DATA is then a database."),
@@ -137,6 +144,7 @@ def score(
             top=top,
             pattern=pattern,
             neutralise=neutralise,
+            axes=axes,
         )
     if isinstance(found, ScoredTable) and place != output:
         _tell_beside(found)
@@ -255,7 +263,7 @@ def _tell_scans(found: ScoredScans) -> None:
     shell().say(_scan_table(found))
     shell().say(
         f"{found.n_scored} of {count(found.n_scans, 'scan')} scored now.\n"
-        f"{_failures(found.errors)}{_not_scored(found)}Look at them: {view}"
+        f"{_failures(found.errors)}{_remarks(found)}{_not_scored(found)}Look at them: {view}"
     )
     shell().result(
         {
@@ -267,6 +275,14 @@ def _tell_scans(found: ScoredScans) -> None:
             "view": view,
         }
     )
+
+
+def _remarks(found: ScoredScans) -> str:
+    """Return a line for each of the oddest scans that is unlike the training scans."""
+    unlike = [line for line in found.oddest if line["remark"]]
+    shown = [f"Note: {line['scan']} is {line['remark']}\n" for line in unlike[:SHOWN_ERRORS]]
+    left = len(unlike) - len(shown)
+    return "".join(shown) + (f"and {left:,} more, see scores.csv\n" if left else "")
 
 
 def _not_scored(found: ScoredScans) -> str:

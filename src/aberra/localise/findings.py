@@ -70,7 +70,7 @@ def findings(
     >>> heights = np.zeros((10, 10, 10))
     >>> heights[2:5, 2:5, 2:5] = 3.0
     >>> found = findings(heights, heights > 1, np.diag([2.0, 2.0, 2.0, 1.0]))
-    >>> len(found), found[0].millilitres, found[0].x
+    >>> len(found), round(found[0].millilitres, 3), found[0].x
     (1, 0.216, 6.0)
     """
     labels, n = ndimage.label(segmentation, NEIGHBOURS)

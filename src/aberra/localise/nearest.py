@@ -175,7 +175,8 @@ class NearestHealthy(Localiser):
     Healthy images are kept as they are. A new image is compared with those that resemble it most,
     and rebuilt as a blend of them: what the blend cannot show is odd. Nothing is trained, so `fit`
     takes seconds. A localiser with a network that does not find more than this is not worth its
-    training. Images must be aligned, as the slices of `aberra.data.mri` are.
+    training. Images must be aligned, as the slices of `aberra.data.mri` are, and come from the same
+    kind of scanner: in scans of another one, `ADDM` finds more.
 
     By default a saved model holds the images themselves: pass it on only where they could be
     passed on, too, or keep averages (`keep="averages"`).

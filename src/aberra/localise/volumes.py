@@ -20,6 +20,7 @@ from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 from aberra.files import write_atomically
 from aberra.localise.findings import Finding, findings, findings_csv
+from aberra.localise.likeness import Looks, look_of
 from aberra.progress import advance
 
 MaskOf = Callable[[Path], Path]
@@ -58,6 +59,7 @@ class ScoredVolume:
     grid: SliceGrid
     brain: Mask | None = None  # outside of which the map is blank
     whole_brain: Mask | None = None  # whatever was looked at, to say what was not
+    look: NDArray[np.float64] | None = None  # of the slices, to compare with the training scans
 
     @property
     def scored(self) -> Mask:
@@ -155,9 +157,10 @@ def score_volume(
     anomaly_map = put_back(maps, grid, scan)
     segmentation = put_back(odd, grid, scan) > 0.5
     if mask is None:
-        return ScoredVolume(scan, anomaly_map, segmentation, grid, whole_brain=brain)
+        return ScoredVolume(scan, anomaly_map, segmentation, grid, None, brain, look_of(images))
     anomaly_map[~brain] = 0.0
-    return ScoredVolume(scan, anomaly_map, segmentation & brain, grid, brain, brain)
+    inside = segmentation & brain
+    return ScoredVolume(scan, anomaly_map, inside, grid, brain, brain, look_of(images))
 
 
 def _brain(scan: Volume, mask: Mask | Literal["auto"] | None) -> Mask:
@@ -190,6 +193,7 @@ class ScanRecord:
     score: float = float("nan")
     n_findings: int = 0
     share_not_scored: float = float("nan")
+    remark: str = ""
 
 
 def score_scan(
@@ -201,6 +205,7 @@ def score_scan(
     mask: MaskOf | Literal["auto"] | None = None,
     threshold: float | None = None,
     axes: str | None = None,
+    looks: Looks | None = None,
 ) -> ScanRecord:
     """Read one scan, score it, and write its map and segmentation to a folder.
 
@@ -223,6 +228,8 @@ def score_scan(
         Height of the map above which a voxel is flagged; None asks the model.
     axes : str, optional
         Where the array axes of the scan really point, if its header is wrong.
+    looks : Looks, optional
+        How the training scans looked; the record then remarks on a scan that looks unlike them.
 
     Returns
     -------
@@ -230,10 +237,12 @@ def score_scan(
     """
     scan = read_volume(path, axes)
     brain = read_mask(mask(path), scan) if callable(mask) else mask
-    return _write(score_volume(model, scan, preparation, brain, threshold), path, folder)
+    scored = score_volume(model, scan, preparation, brain, threshold)
+    unlike = "" if looks is None or scored.look is None else looks.remark(scored.look)
+    return _write(scored, path, folder, unlike)
 
 
-def _write(scored: ScoredVolume, path: Path, folder: Path) -> ScanRecord:
+def _write(scored: ScoredVolume, path: Path, folder: Path, remark: str) -> ScanRecord:
     name, note = stem(path), f"Aberra: {scored.description}"
     found = scored.findings
     write_nifti(folder / f"{name}{SCORED}.nii.gz", scored.looked_at, scored.scan, note)
@@ -250,6 +259,7 @@ def _write(scored: ScoredVolume, path: Path, folder: Path) -> ScanRecord:
         score=scored.score,
         n_findings=len(found),
         share_not_scored=scored.share_not_scored,
+        remark=remark,
     )
 
 

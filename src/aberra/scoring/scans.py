@@ -10,6 +10,7 @@ from typing import Any
 from aberra.data.mri.prepare import Preparation
 from aberra.errors import DataError
 from aberra.files import fingerprint
+from aberra.localise.likeness import Looks
 from aberra.localise.volumes import ScanRecord, score_scan
 from aberra.progress import advance
 from aberra.scoring.folder import Line, ResultFolder
@@ -22,6 +23,7 @@ COLUMNS = (
     "millilitres",
     "findings",
     "not_scored",
+    "remark",
     "error",
 )
 
@@ -38,11 +40,14 @@ class ScanScoring:
         Height of the map above which a voxel is flagged.
     axes : str, optional
         Where the array axes of the scans really point, if their headers are wrong.
+    looks : Looks, optional
+        How the training scans looked, to remark on others.
     """
 
     preparation: Preparation
     threshold: float
     axes: str | None = None
+    looks: Looks | None = None
 
 
 def score_scans(
@@ -82,6 +87,7 @@ def score_scans(
                 mask="auto",
                 threshold=way.threshold,
                 axes=way.axes,
+                looks=way.looks,
             )
         except DataError as error:
             record = ScanRecord(path, error=str(error))
@@ -103,5 +109,6 @@ def _line(record: ScanRecord, name: str, folder: Path) -> Line:
         "millilitres": f"{record.millilitres:.3f}",
         "findings": str(record.n_findings),
         "not_scored": f"{record.share_not_scored:.3f}",
+        "remark": record.remark,
         "error": "",
     }

@@ -76,3 +76,14 @@ def check_choices(**given: tuple[str | None, Any]) -> None:
         if value is not None and value not in known:
             words = ", ".join(known)
             raise ArgumentError(name, f"{name} is {value!r}, but it must be one of {words}.")
+
+
+def checked_axes(axes: str) -> str:
+    """Return where the axes of scans point, in capitals, or say what is wrong with it."""
+    from aberra.data.mri.volume import direction_matrix
+
+    try:
+        direction_matrix(axes)
+    except ValueError as error:
+        raise ArgumentError("axes", str(error)) from error
+    return axes.upper()

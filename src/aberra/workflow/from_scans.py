@@ -12,13 +12,13 @@ import numpy as np
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import read_volume
 from aberra.data.mri.prepare import Preparation
-from aberra.data.mri.volume import direction_matrix
-from aberra.errors import ArgumentError, DataError
-from aberra.localise.volumes import collect_slices, score_volume
+from aberra.errors import DataError
+from aberra.localise.likeness import Looks, look_of
+from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
 from aberra.progress import advance
 from aberra.recipe import Choices, Recipe
 from aberra.words import count
-from aberra.workflow.choices import LookFor, Preset, check_choices
+from aberra.workflow.choices import LookFor, Preset, check_choices, checked_axes
 from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, pixels_for, plan_for
@@ -110,7 +110,7 @@ def fit_scans(
     source, target = Path(path), None if output is None else Path(output)
     check_choices(preset=(preset, Preset), look_for=(look_for, LookFor))
     plan = plan_for("volumes", detector, robust, seed, time_budget)
-    axes = None if axes is None else _checked_axes(axes)
+    axes = None if axes is None else checked_axes(axes)
 
     def learn() -> tuple[Any, Recipe]:
         scans = Scans.at(source, pattern, axes, seed)
@@ -126,15 +126,6 @@ def fit_scans(
     return carried_out(learn, source, target)
 
 
-def _checked_axes(axes: str) -> str:
-    """Return directions in capitals, or say what is wrong with them."""
-    try:
-        direction_matrix(axes)
-    except ValueError as error:
-        raise ArgumentError("axes", str(error)) from error
-    return axes.upper()
-
-
 @dataclass(frozen=True)
 class TrainedSlices:
     """What came out of training on slices, the slices themselves left out."""
@@ -143,6 +134,7 @@ class TrainedSlices:
     names: list[str]
     n_slices: int  # of which as many trained as have names
     errors: dict[Path, str]  # scans that could not be cut into slices
+    looks: Looks
 
 
 def _train(
@@ -156,7 +148,9 @@ def _train(
         some = thinned(slices.images)
         learnt = learnt_from(model, slices.images[some], plan, scans.source)
         names = [slice_name(slices, int(k), scans.source) for k in some]
-        trained = TrainedSlices(learnt, names, len(slices.images), slices.errors)
+        trained = TrainedSlices(
+            learnt, names, len(slices.images), slices.errors, looks_of_scans(slices)
+        )
         del slices  # lets go of the file
     return trained
 
@@ -196,7 +190,14 @@ def _recipe(
         map_threshold=height,
         pattern=scans.pattern,
         axes=scans.axes,
+        looks=asdict(slices.looks),
     )
+
+
+def looks_of_scans(slices: CollectedSlices) -> Looks:
+    """Return how the scans look as the model sees them."""
+    owners = np.array([str(path) for path in slices.sources])
+    return Looks.of([look_of(slices.images[owners == name]) for name in np.unique(owners)])
 
 
 def _about_data(scans: Scans, slices: TrainedSlices, preparation: Preparation) -> Choices:

@@ -18,7 +18,7 @@ from aberra.scoring import Reasons
 from aberra.scoring.folder import Line, ResultFolder
 from aberra.scoring.rows import TEXT, RowAnswers, matched_columns
 from aberra.scoring.table import score_table
-from aberra.workflow.choices import check_choices
+from aberra.workflow.choices import check_choices, checked_axes
 from aberra.workflow.opened import Opened, opened
 from aberra.workflow.scored import Scored, ScoredImages, ScoredScans, ScoredTable
 
@@ -37,6 +37,7 @@ def score(
     top: int | None = None,
     pattern: str | None = None,
     neutralise: bool = False,
+    axes: str | None = None,
 ) -> Scored:
     """Score a file or folder of any size with little memory: what `aberra score` does.
 
@@ -71,6 +72,9 @@ def score(
     neutralise : bool, default=False
         Tables, into a CSV file: put an apostrophe before text that begins with = + - or @, such as
         an identifier, so that a spreadsheet does not take it for a formula.
+    axes : str, optional
+        Scans: where the axes of the arrays really point, such as "SPR", if headers are wrong. By
+        default what the model was fitted with.
 
     Returns
     -------
@@ -116,12 +120,14 @@ def score(
         raise ArgumentError("top", "top is for tables, and at least 1.")
     if pattern is not None and kind != "volumes":
         raise ArgumentError("pattern", "pattern is for scans.")
+    if axes is not None and kind != "volumes":
+        raise ArgumentError("axes", "axes is for scans.")
     if kind == "table":
         file = table_at(data, sql=sql, header=header)
         return _score_table(known, file, target, reasons, id_column, top, neutralise)
     if kind == "images":
         return _score_images(known, source, target)
-    return _score_scans(known, source, target, pattern)
+    return _score_scans(known, source, target, pattern, axes and checked_axes(axes))
 
 
 # Tables
@@ -200,7 +206,9 @@ def _score_images(known: Opened, data: Path, output: Path) -> ScoredImages:
     )
 
 
-def _score_scans(known: Opened, data: Path, output: Path, pattern: str | None) -> ScoredScans:
+def _score_scans(
+    known: Opened, data: Path, output: Path, pattern: str | None, axes: str | None
+) -> ScoredScans:
     from aberra.data.mri.files import find_volumes
     from aberra.scoring import scans
 
@@ -209,8 +217,11 @@ def _score_scans(known: Opened, data: Path, output: Path, pattern: str | None) -
         raise DataError(f"{known.name} does not say how high a map is odd. Fit it with aberra fit.")
     paths = find_volumes(data, pattern or recipe.pattern) if data.is_dir() else [data]
     root = data.parent if paths == [data] else data  # one file, or the folder of one series
-    way = scans.ScanScoring(recipe.scan_preparation(), recipe.map_threshold, recipe.axes)
-    results = ResultFolder(output, known.digest(), scans.COLUMNS)
+    looks = recipe.training_looks()
+    way = scans.ScanScoring(
+        recipe.scan_preparation(), recipe.map_threshold, axes or recipe.axes, looks
+    )
+    results = ResultFolder(output, known.digest() + (axes or ""), scans.COLUMNS)
     names = [path.relative_to(root).as_posix() for path in paths]
     every, now, errors = _all_scored(
         results, names, lambda: scans.score_scans(known.model, paths, root, results, way)

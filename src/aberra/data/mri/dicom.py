@@ -31,6 +31,8 @@ TAGS = [
     "RescaleIntercept",
 ]
 SHOWN = 6
+TURNED = "MONOCHROME1"  # high values are black
+GREY = (TURNED, "MONOCHROME2")
 TOLERANCE = 0.05  # of the distance of two slices; headers are rounded
 
 
@@ -57,7 +59,8 @@ def read_dicom(
     Returns
     -------
     scan : Volume
-        Intensities with each file's slope and intercept applied, in float32.
+        Intensities with each file's slope and intercept applied, in float32; high is bright, also
+        where the files have it the other way round (MONOCHROME1).
     """
     if axes is not None:
         direction_matrix(axes)  # a wrong argument is not the files' fault
@@ -72,6 +75,8 @@ def read_dicom(
         array = np.empty(shape, np.float32)
         for k, (path, head) in enumerate(heads):
             array[:, :, k] = _pixels(path, head)
+        if first.get("PhotometricInterpretation") == TURNED:
+            array = array.max() + array.min() - array
         folder = source if isinstance(source, str | Path) else files[0].parent
         return Volume(array, _affine(heads), Path(folder), axes)
 
@@ -132,7 +137,7 @@ def _check_images(heads: list[Head], where: str, modality: str | None) -> None:
             "dcm2niix for instance."
         )
     colour = first.get("PhotometricInterpretation", "MONOCHROME2")
-    if int(first.get("SamplesPerPixel", 1)) != 1 or colour != "MONOCHROME2":
+    if int(first.get("SamplesPerPixel", 1)) != 1 or colour not in GREY:
         raise DataError(f"{where} holds {colour} pictures, not one intensity per voxel.")
     for name in ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing"):
         silent = [path.name for path, head in heads if head.get(name) is None]

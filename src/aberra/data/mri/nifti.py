@@ -19,9 +19,13 @@ REPAIR = "Copy it again from where it came from, or leave it out."
 DEFLATE = 1032  # gzip makes nothing smaller than by this factor
 
 
+FREESURFER = (".mgz", ".mgh")
+PACKED = (".gz", ".mgz")
+
+
 def is_nifti(path: Path) -> bool:
-    """Say whether a file is called as NIfTI files are; some exports write .NII.GZ."""
-    return path.name.lower().endswith(ENDINGS)
+    """Say whether a file is called as NIfTI files are, in any case, or as FreeSurfer's scans."""
+    return path.name.lower().endswith((*ENDINGS, *FREESURFER))
 
 
 def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
@@ -30,7 +34,7 @@ def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
     Parameters
     ----------
     path : path
-        A `.nii` or `.nii.gz` file.
+        A `.nii` or `.nii.gz` file, or FreeSurfer's `.mgz` or `.mgh`.
     axes : str, optional
         Where the array axes really point, such as "SPR", if the header is wrong or silent.
 
@@ -157,6 +161,8 @@ def _open(path: Path) -> Any:
         image = nib.load(path)
     except Exception as error:  # a damaged header raises nearly anything
         raise DataError(f"{path} is no NIfTI file, or a damaged one: {error}.") from error
+    if isinstance(image, nib.MGHImage):
+        return nib.Nifti1Image(image.dataobj, image.affine)
     if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
         raise DataError(f"{path} is a file of type {type(image).__name__}. Convert it to NIfTI.")
     return image
@@ -176,7 +182,7 @@ def _check_size(image: Any, path: Path) -> None:
     """Refuse what the file cannot hold, before there is memory for it."""
     check_voxels(image.shape, str(path))
     promised = math.prod(image.shape) * image.get_data_dtype().itemsize
-    most = path.stat().st_size * (DEFLATE if path.name.endswith(".gz") else 1)
+    most = path.stat().st_size * (DEFLATE if path.name.lower().endswith(PACKED) else 1)
     if promised > most:
         raise DataError(
             f"{path} is cut short or damaged (its header promises {promised:,} bytes of voxels, "

@@ -176,7 +176,8 @@ export class VolumeView {
       const [, nx, ny] = map.hdr.dims
       const voxel = [at % nx, Math.floor(at / nx) % ny, Math.floor(at / (nx * ny)), 1]
       const mm = map.hdr.affine.slice(0, 3).map((row) => row.reduce((s, a, k) => s + a * voxel[k], 0))
-      this.nv.scene.crosshairPos = this.nv.mm2frac(mm)
+      // true: by the full affine. Without it NiiVue takes an oblique scan for a straight one.
+      this.nv.scene.crosshairPos = this.nv.mm2frac(mm, 0, true)
     } else {
       this.nv.scene.crosshairPos = [0.5, 0.5, 0.5]
     }
