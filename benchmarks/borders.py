@@ -5,7 +5,7 @@
     python -m benchmarks.borders table                   writes results/borders.md
 
 Figures go to results/borders.json. A case fails if it raises anything but one of Aberra's errors,
-gives a result that is not finite, takes more than 30 s or 2 GB, or leaves half a file.
+gives a result that is not finite, takes more than a minute or 2 GB, or leaves half a file.
 """
 
 from __future__ import annotations
