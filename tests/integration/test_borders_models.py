@@ -85,6 +85,11 @@ FORGED = {
     "no bulk": ("views", array_at("members.0.middle", all_to(np.nan)), "no finite scores"),
     "few columns": ("views", array_at("lens.used", lambda a: a[:0]), "lens"),
     "a child too far": ("views", array_at("tight.left", all_to(10**6)), "leads nowhere"),
+    "a child at the end of 32 bits": (
+        "views",
+        array_at("tight.left", all_to(2**31 - 1)),
+        "leads nowhere",
+    ),
     "a strange column": ("views", array_at("tight.columns", all_to(99)), "not there"),
     "deep trees": ("views", set_at((*VIEW, "tight", "steps"), 10**9), "too deep"),
     "NaN threshold": ("views", set_at(("threshold_",), "nan"), "threshold_: nothing is above"),

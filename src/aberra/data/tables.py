@@ -266,7 +266,7 @@ def as_pandas(X: Any) -> Any:
     if library == "polars":
         X = X.to_arrow()
     if library in ("polars", "pyarrow"):
-        return X.to_pandas()
+        return X.to_pandas(date_as_object=False)  # dates are dates, not text
     return X
 
 

@@ -40,9 +40,10 @@ class Forest:
 
     def __post_init__(self) -> None:
         nodes = np.arange(len(self.left))
-        inner = self.left != nodes
+        left = self.left.astype(np.int64)  # 32 bits would overflow at the sum below
+        inner = left != nodes
         # Compiled code does not look whether a node is there.
-        if (self.left < 0).any() or (self.left + inner >= len(nodes)).any():
+        if (left < 0).any() or (left + inner >= len(nodes)).any():
             raise ValueError("a node of a tree leads nowhere")
         if (self.planes[~inner] != 0).any():
             raise ValueError("a leaf of a tree leads on")

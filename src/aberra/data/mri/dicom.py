@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
@@ -105,7 +106,7 @@ def _headers(files: Iterable[Path], where: str) -> list[Head]:
     for path in files:
         if is_dicom(path):
             with reading(path, "Export the series again, or take the file out."):
-                head = pydicom.dcmread(path, stop_before_pixels=True, specific_tags=TAGS)
+                head = pydicom.dcmread(_whole(path), stop_before_pixels=True, specific_tags=TAGS)
             if "Rows" in head:
                 heads.append((path, head))
             elif _says_image(head):  # directories, reports and notes have no picture
@@ -116,6 +117,11 @@ def _headers(files: Iterable[Path], where: str) -> list[Head]:
     if not heads:
         raise DataError(f"{where} holds no DICOM image.")
     return heads
+
+
+def _whole(path: Path) -> io.BytesIO:
+    """Return a file in memory: a length that lies, up to 4 GB, then takes no more than there is."""
+    return io.BytesIO(path.read_bytes())
 
 
 def _says_image(head: Any) -> bool:
@@ -235,7 +241,7 @@ def _pixels(path: Path, head: Any) -> NDArray[np.float32]:
     """Return one slice as (column, row), in the units that slope and intercept give."""
     pydicom = need("pydicom", "mri", "Reading scans")
     try:
-        stored = pydicom.dcmread(path).pixel_array
+        stored = pydicom.dcmread(_whole(path)).pixel_array
     except RuntimeError as error:  # a compression that no installed package can undo
         raise DataError(
             f"{path} cannot be decompressed: {error}. Install pylibjpeg with its plugins, or "
