@@ -130,6 +130,8 @@ class Kills:
         worker = self.context.Process(target=again_and_again, args=(name, self.sound, place))
         worker.start()
         time.sleep(0.2 + rng.random() * (0.2 + 2 * self.seconds[name]))
+        if not worker.is_alive():
+            return f"{name}: the process ended by itself with {worker.exitcode}"
         os.kill(worker.pid, signal.SIGKILL)
         worker.join()
         TASKS[name](self.sound, place)
