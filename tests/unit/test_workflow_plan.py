@@ -11,9 +11,11 @@ from aberra import IADC, IntensityThreshold, MultiView, NearestHealthy
 from aberra.errors import ArgumentError
 from aberra.methods import Method, named, register
 from aberra.robust.ensemble import default_detector
+from aberra.thresholds import DEFAULT, RULES
 from aberra.workflow import choices, fit
+from aberra.workflow.choices import FLAGGING
 from aberra.workflow.localisers import about_map, prepared
-from aberra.workflow.plan import pixels_for, plan_for, set_up
+from aberra.workflow.plan import flag_settings, pixels_for, plan_for, set_up
 
 IMAGES = [method.shell for method in choices.detectors("images")]
 TABLES = [method.shell for method in choices.detectors("table")]
@@ -134,3 +136,32 @@ def test_a_map_that_shows_both_is_left_alone_when_both_are_looked_for():
     assert near.error == "net"
     set_up(near, preset=None, look_for="darker", checkpoint=None)
     assert near.error == "darker"
+
+
+def test_the_shell_names_every_threshold_rule():
+    assert set(FLAGGING) == set(RULES)
+    assert FLAGGING[0] == DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings"),
+    [
+        ((None, None, None), {}),
+        (("knee", None, None), {"threshold": "knee"}),
+        ((None, 0.02, None), {"threshold": 0.02}),
+        (("fdr", None, 0.3), {"threshold": "fdr", "fdr": 0.3}),
+        ((None, None, 0.3), {"fdr": 0.3}),
+    ],
+)
+def test_what_decides_the_flags(asked, settings):
+    assert flag_settings(*asked) == settings
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [("knee", 0.1, None), ("knee", None, 0.1), (None, 0.1, 0.1), ("guess", None, None),
+     (None, 1.5, None), (None, None, 0.0)],
+)  # fmt: skip
+def test_flags_that_make_no_sense(asked):
+    with pytest.raises(ArgumentError):
+        flag_settings(*asked)

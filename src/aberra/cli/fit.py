@@ -13,13 +13,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from aberra.cli.shell import choice, command, shell
-from aberra.errors import ArgumentError
 from aberra.methods import Method
-from aberra.thresholds import DEFAULT, RULES
 from aberra.words import whole_percent
 from aberra.workflow.choices import (
     ALONE,
     DETECTOR,
+    FLAGGING,
     ROBUST,
     LookFor,
     Missing,
@@ -138,7 +137,7 @@ def fit(
         str | None,
         typer.Option(
             help="Tables: the rule that decides which rows are flagged: "
-            f"{', '.join(RULES)}. Default: {DEFAULT}."
+            f"{', '.join(FLAGGING)}. Default: {FLAGGING[0]}."
         ),
     ] = None,
     contamination: Annotated[
@@ -224,7 +223,8 @@ def fit(
             sql=sql,
             header=None if header else False,
             marks=marks,
-            threshold=_threshold(threshold, contamination),
+            threshold=threshold,
+            contamination=contamination,
             fdr=fdr,
             preset=preset,  # type: ignore[arg-type]
             look_for=look_for,  # type: ignore[arg-type]
@@ -236,13 +236,6 @@ def fit(
     speaker.say(summary(fitted))
     told = {name: value for name, value in asdict(fitted.recipe).items() if name != "quantiles"}
     speaker.result({"model": str(output), **told, "seconds": fitted.seconds})
-
-
-def _threshold(rule: str | None, share: float | None) -> str | float | None:
-    """Return the rule or the share that was asked for; both together make no sense."""
-    if rule is not None and share is not None:
-        raise ArgumentError("contamination", "Give either --threshold or --contamination.")
-    return rule if share is None else share
 
 
 def summary(fitted: Fitted) -> RenderableType:

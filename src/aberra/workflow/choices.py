@@ -20,6 +20,8 @@ LookFor = Literal["darker", "brighter", "both"]
 
 ALONE = "none"  # no ensemble: the detector is trained once, and every sample counts fully
 TAKES: dict[Source, Takes] = {"table": "table", "images": "images", "volumes": "images"}
+# Rules for the threshold, the default first; a test compares them with aberra.thresholds.
+FLAGGING = ("fdr", "robust_z", "knee", "mixture", "tail", "target_rate", "consensus")
 DETECTOR: dict[Source, str] = {"table": "multiview", "images": "addm", "volumes": "addm"}
 ROBUST: dict[Source, str] = {"table": "iadc", "images": ALONE, "volumes": ALONE}
 CALLED: dict[Source, str] = {"table": "a table", "images": "images", "volumes": "scans"}

@@ -22,6 +22,7 @@ ONLY_FOR = {
         "header",
         "marks",
         "threshold",
+        "contamination",
         "fdr",
     ),
     "images": ("preset", "look_for"),
@@ -42,7 +43,8 @@ def fit(
     sql: str | None = None,
     header: bool | None = None,
     marks: str | Path | None = None,
-    threshold: str | float | None = None,
+    threshold: str | None = None,
+    contamination: float | None = None,
     fdr: float | None = None,
     preset: Preset | None = None,
     look_for: LookFor | None = None,
@@ -83,13 +85,14 @@ def fit(
         Tables: whether the first line of a CSV file names the columns. By default it does.
     marks : path, optional
         Tables: what a reviewer decided about some of the rows.
-    threshold : str or float, optional
-        Tables: which rows are flagged: the name of a rule in `aberra.thresholds.RULES`, or the
-        share of the training rows. By default as many rows are flagged as can be if `fdr` of them
-        may be false alarms.
+    threshold : str, optional
+        Tables: the rule that decides which rows are flagged, a name in `aberra.thresholds.RULES`.
+        By default "fdr".
+    contamination : float, optional
+        Tables: the share of the training rows to flag, instead of a rule.
     fdr : float, optional
-        Tables: the share of the flagged rows that may be false alarms, by default 0.1. It cannot
-        be given together with a threshold.
+        Tables: the share of the flagged rows that may be false alarms, for the rule "fdr". By
+        default 0.1.
     preset : {"small", "medium", "paper"}, optional
         Images and scans: the size of the networks. By default "small".
     look_for : {"darker", "brighter", "both"}, optional
@@ -140,7 +143,7 @@ def fit(
         "robust": robust, "id_column": id_column, "label_column": label_column, "drop": drop,
         "missing": missing, "sql": sql, "header": header, "preset": preset, "look_for": look_for,
         "pattern": pattern, "axes": axes, "marks": marks,
-        "threshold": threshold, "fdr": fdr,
+        "threshold": threshold, "contamination": contamination, "fdr": fdr,
     }  # fmt: skip
     own = {name: value for name, value in given.items() if value is not None}
     for name in set(own) - {"robust", *ONLY_FOR[kind]}:

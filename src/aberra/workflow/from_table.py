@@ -44,7 +44,8 @@ def fit_table(
     sql: str | None = None,
     header: bool = True,
     marks: str | Path | None = None,
-    threshold: str | float | None = None,
+    threshold: str | None = None,
+    contamination: float | None = None,
     fdr: float | None = None,
     seed: int = 0,
     time_budget: float | None = None,
@@ -87,13 +88,13 @@ def fit_table(
         What a reviewer decided about some of the rows: `aberra-marks.json`, or a CSV file with the
         columns `id` (or `row`) and `mark`. The rows train like all others; afterwards the scores
         take the marks into account, see `feedback`. None by default.
-    threshold : str or float, optional
-        Where flags begin: the name of a rule in `aberra.thresholds.RULES`, or the share of the
-        training rows to flag. By default as many rows are flagged as can be if `fdr` of them may
-        be false alarms.
+    threshold : str, optional
+        The rule that decides which rows are flagged, a name in `aberra.thresholds.RULES`. By
+        default "fdr": as many as can be if a share `fdr` of them may be false alarms.
+    contamination : float, optional
+        The share of the training rows to flag, instead of a rule.
     fdr : float, optional
-        The share of the flagged rows that may be false alarms, by default 0.1. It cannot be given
-        together with a threshold.
+        The share of the flagged rows that may be false alarms, for the rule "fdr". By default 0.1.
     seed : int, default=0
         The same seed and file give the same model.
     time_budget : float, optional
@@ -135,7 +136,7 @@ def fit_table(
     target = None if output is None else Path(output)
     check_choices(missing=(missing, Missing))
     plan = plan_for("table", detector, robust, seed, time_budget)
-    plan = replace(plan, flags=flag_settings(threshold, fdr))
+    plan = replace(plan, flags=flag_settings(threshold, contamination, fdr))
 
     def learn() -> tuple[Any, Recipe]:
         file = table_at(path, sql=sql, header=header)

@@ -91,17 +91,22 @@ def plan_for(
     return plan
 
 
-def flag_settings(threshold: str | float | None, fdr: float | None) -> dict[str, Any]:
+def flag_settings(
+    threshold: str | None, contamination: float | None, fdr: float | None
+) -> dict[str, Any]:
     """Return the parameters of a model that decide what is flagged, after a look at them."""
-    if threshold is not None and fdr is not None and threshold != "fdr":
-        raise ArgumentError("fdr", "fdr is a threshold rule of its own: give no other one.")
-    if isinstance(threshold, str) and threshold not in RULES:
+    given = {"threshold": threshold, "contamination": contamination, "fdr": fdr}
+    asked: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if len(asked) > 1 and asked.get("threshold") != "fdr":
+        raise ArgumentError("threshold", f"{' and '.join(asked)} exclude each other: give one.")
+    if threshold is not None and threshold not in RULES:
         raise ArgumentError("threshold", f"There is no rule {threshold!r}; there are {[*RULES]}.")
-    for name, share in (("threshold", threshold), ("fdr", fdr)):
-        if isinstance(share, float | int) and not 0 < share < 1:
+    for name, share in (("contamination", contamination), ("fdr", fdr)):
+        if share is not None and not 0 < share < 1:
             raise ArgumentError(name, f"A share lies between 0 and 1, but got {share:g}.")
-    asked = {"threshold": threshold, "fdr": fdr}
-    return {name: value for name, value in asked.items() if value is not None}
+    if contamination is not None:
+        return {"threshold": contamination}
+    return asked
 
 
 def _detector(kind: Source, asked: Any, ensemble: Method | None) -> Any:
