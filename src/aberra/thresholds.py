@@ -21,7 +21,7 @@ from aberra.errors import DataError
 
 Rule = Callable[..., float]  # of the scores, and of settings that have a default
 
-DEFAULT = "fdr"
+DEFAULT = "knee"
 RULES: dict[str, Rule] = {}
 # Where each rule puts the threshold, as the end of the sentence "The threshold was placed ...".
 WHERE = {"share": "so that the share of training samples that was asked for scores above it"}
@@ -345,7 +345,7 @@ def threshold(
     Examples
     --------
     >>> threshold([1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 9.0])
-    (1.5, 'fdr')
+    (1.5, 'knee')
     >>> threshold([1.0, 2.0, 3.0, 4.0, 5.0], rule=0.25)
     (4.0, 'share')
     """

@@ -91,7 +91,7 @@ def test_summary_fits_one_screen(place):
     said = run("fit", place / "patients.csv", "-o", place / "again.aberra", "--detector", "ocsvm",
                "--robust", "none", "--drop", "clinic", "--drop", "sick").stdout  # fmt: skip
     assert len(said.splitlines()) <= 40
-    for words in ("left out as asked", "OCSVM, as asked", "gaps in 3 columns", "by rule fdr",
+    for words in ("left out as asked", "OCSVM, as asked", "gaps in 3 columns", "by rule knee",
                   "least trusted", "because of", "aberra score"):  # fmt: skip
         assert words in said
     scores = run("score", place / "again.aberra", place / "patients.csv", "-o", place / "s.csv")

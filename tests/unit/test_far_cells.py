@@ -35,9 +35,27 @@ def test_a_few_rows_beyond_a_gap_are_rare_by_their_share_and_far_by_their_distan
     ],
 )
 def test_columns_without_such_a_gap(column, change):
-    found = far_cells(change(column)[:, None])
+    rows = change(column)[:, None]
+    found = far_cells(rows)
+    np.testing.assert_array_equal(found.evidence(rows), 0.0)
+    last = rows.max() - np.median(rows)  # but a new row may lie beyond all of them
+    far = np.log(400) - 1 + np.log(1e6 / last)
+    np.testing.assert_allclose(found.evidence(np.array([[1e6]])), far, rtol=1e-3)
+    np.testing.assert_array_equal(found.evidence(rows.max(keepdims=True) * 1.5), 0.0)
+
+
+def test_a_constant_column_has_no_far_cells():
+    found = far_cells(np.full((50, 1), 3.0))
     assert (found.edge == NOWHERE).all()
     np.testing.assert_array_equal(found.evidence(np.array([[1e6]])), 0.0)
+
+
+def test_a_new_row_far_beyond_a_clean_table_is_flagged():
+    X = np.random.default_rng(0).normal(size=(200, 12))
+    model = IADC(random_state=0).fit(X)
+    X[:20, 4] = 40.0
+    assert (model.predict(X[:20]) == -1).all()
+    assert (model.explain(X[:20]).argmax(axis=1) == 4).all()
 
 
 def test_forged_gaps_are_refused():

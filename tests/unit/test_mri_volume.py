@@ -82,7 +82,7 @@ def test_voxels_and_world_are_inverse():
     np.testing.assert_allclose(scan.spacing, (2.0, 1.5, 3.0))
 
 
-@pytest.mark.parametrize("letters", ["RA", "RLS", "XYZ", "ras", "RASS"])
+@pytest.mark.parametrize("letters", ["RA", "RLS", "XYZ", "RASS"])
 def test_axes_that_are_none(letters):
     with pytest.raises(ValueError, match="three directions"):
         scan_of(np.eye(4), axes=letters)

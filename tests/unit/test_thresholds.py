@@ -154,7 +154,7 @@ def test_mixture_finds_the_share_of_separate_anomalies(share):
     np.testing.assert_allclose((s > mixture(s)).mean(), share, atol=0.005)
 
 
-@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.2])
+@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.2, 0.3])
 def test_default_catches_separate_anomalies_with_few_false_alarms(share):
     s = contaminated(share)
     flagged = s > RULES[DEFAULT](s)

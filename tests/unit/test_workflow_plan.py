@@ -11,7 +11,7 @@ from aberra import IADC, IntensityThreshold, MultiView, NearestHealthy
 from aberra.errors import ArgumentError
 from aberra.methods import Method, named, register
 from aberra.robust.ensemble import default_detector
-from aberra.thresholds import DEFAULT, RULES
+from aberra.thresholds import RULES
 from aberra.workflow import choices, fit
 from aberra.workflow.choices import FLAGGING
 from aberra.workflow.localisers import about_map, prepared
@@ -140,7 +140,7 @@ def test_a_map_that_shows_both_is_left_alone_when_both_are_looked_for():
 
 def test_the_shell_names_every_threshold_rule():
     assert set(FLAGGING) == set(RULES)
-    assert FLAGGING[0] == DEFAULT
+    assert FLAGGING[0] == MultiView().flag_rule
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_the_shell_names_every_threshold_rule():
         (("knee", None, None), {"threshold": "knee"}),
         ((None, 0.02, None), {"threshold": 0.02}),
         (("fdr", None, 0.3), {"threshold": "fdr", "fdr": 0.3}),
-        ((None, None, 0.3), {"fdr": 0.3}),
+        ((None, None, 0.3), {"threshold": "fdr", "fdr": 0.3}),
     ],
 )
 def test_what_decides_the_flags(asked, settings):

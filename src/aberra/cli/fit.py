@@ -137,7 +137,7 @@ def fit(
         str | None,
         typer.Option(
             help="Tables: the rule that decides which rows are flagged: "
-            f"{', '.join(FLAGGING)}. Default: {FLAGGING[0]}."
+            f"{', '.join(FLAGGING)}. Default: {FLAGGING[0]} for multiview, knee for others."
         ),
     ] = None,
     contamination: Annotated[

@@ -57,13 +57,14 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         Interval(Real, 0, 1, closed="neither"),
         default="auto",
         doc="""The rule that places `threshold_` on the training scores without labels; a number
-        is the share of training samples to flag.""",
+        is the share of training samples to flag. "auto" means "fdr" for `MultiView`, whose scores
+        are made for it, and "knee" for all others.""",
     )
     fdr: float = parameter(
         Interval(Real, 0, 1, closed="neither"),
         default=0.1,
         doc="""The share of the flagged samples that may be false alarms, for the threshold rule
-        "fdr", which is the default.""",
+        "fdr".""",
     )
     random_state: RandomState = parameter(
         "random_state",
@@ -92,6 +93,11 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
     def stops_early(self) -> bool:
         """Whether a time limit ends training with what has been learnt by then."""
         return False
+
+    @property
+    def flag_rule(self) -> str:
+        """The threshold rule that "auto" means."""
+        return thresholds.DEFAULT
 
     @abstractmethod
     def anomaly_score(self, X: ArrayLike) -> Scores:
@@ -134,9 +140,8 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
 
     def _place_threshold(self, scores: Scores) -> None:
         """Place the threshold on the scores of samples, most of which are normal."""
-        self.threshold_, self.threshold_rule_ = thresholds.threshold(
-            scores, self.threshold, self.fdr
-        )
+        rule = self.flag_rule if self.threshold == "auto" else self.threshold
+        self.threshold_, self.threshold_rule_ = thresholds.threshold(scores, rule, self.fdr)
         self.bulk_ = thresholds.bulk(scores)
         self.contamination_ = float(np.mean(scores > self.threshold_))
 

@@ -26,7 +26,7 @@ class FarCells:
     """
 
     middle: Annotated[Array, Shape("D")]
-    edge: Annotated[Array, Shape(2, "D")]  # first value beyond the gap; NOWHERE without one
+    edge: Annotated[Array, Shape(2, "D")]  # first value beyond the gap; NOWHERE in a constant
     reach: Annotated[Array, Shape(2, "D")]  # last value before the gap
     nats: Annotated[Array, Shape(2, "D")]  # minus log of the share of rows beyond, less 1
 
@@ -51,7 +51,7 @@ def far_cells(rows: NDArray[Any]) -> FarCells:
 
     A gap is three quarters as wide as the distance from the median to its beginning, and begins
     beyond the quartile. No law of the tails is assumed: of heavy tails only a row or two lie
-    beyond such a gap.
+    beyond such a gap. Where there is none, a new row can still lie that far beyond all others.
     """
     d = rows.shape[1]
     middle, nats = np.zeros(d), np.zeros((2, d))
@@ -59,15 +59,25 @@ def far_cells(rows: NDArray[Any]) -> FarCells:
     for j in range(d):
         x = rows[:, j].astype(np.float64)
         x = np.sort(x[~np.isnan(x)])
-        if np.count_nonzero(np.diff(x)) + 1 < FEWEST_VALUES:
+        if not len(x):
             continue
         middle[j] = np.median(x)
+        fine = np.count_nonzero(np.diff(x)) + 1 >= FEWEST_VALUES
         for side, away in enumerate((x - middle[j], (middle[j] - x)[::-1])):
-            edge[side, j], reach[side, j], nats[side, j] = _gap(away)
+            found = (_gap(away) if fine else None) or _outside(away)
+            edge[side, j], reach[side, j], nats[side, j] = found
     return FarCells(middle, edge, reach, nats)
 
 
-def _gap(away: Array) -> tuple[float, float, float]:
+def _outside(away: Array) -> tuple[float, float, float]:
+    """Return where a value would lie beyond a gap behind all others."""
+    last = float(away[-1])
+    if not last > 0:
+        return NOWHERE, 1.0, 0.0
+    return (1 + GAP) * last, last, max(float(np.log(len(away))) - 1.0, 0.0)
+
+
+def _gap(away: Array) -> tuple[float, float, float] | None:
     """Return the end and the beginning of the innermost gap, and the nats of lying beyond."""
     n = len(away)
     outer = away[int((1 - MOST_BEYOND) * n) :]
@@ -75,7 +85,7 @@ def _gap(away: Array) -> tuple[float, float, float]:
     quartile = max(float(away[(3 * n) // 4]), 0.0)
     gaps = np.flatnonzero((after - before >= GAP * before) & (before >= quartile) & (before > 0))
     if not len(gaps) or not quartile > 0:
-        return NOWHERE, 1.0, 0.0
+        return None
     beyond = len(after) - int(gaps[0])
     nats = max(float(np.log(n / beyond)) - 1.0, 0.0)
     return float(after[gaps[0]]), float(before[gaps[0]]), nats

@@ -185,6 +185,11 @@ class MultiView(Detector):
     trust_rule: ClassVar[str] = "apart"
 
     @property
+    def flag_rule(self) -> str:
+        """The threshold rule that "auto" means: scores are nats, so chances follow from them."""
+        return "fdr"
+
+    @property
     def sees_gaps(self) -> bool:
         """Gaps reach the detector: a row with unusual ones is odd."""
         return True

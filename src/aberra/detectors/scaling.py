@@ -64,7 +64,8 @@ def robust(data: NDArray[Any]) -> Scaling:
     low, middle, high = percentile(numbers, (25, 50, 75), axis=0)
     spread, deviation = (high - low) / 1.349, std(data, axis=0, dtype=np.float64)
     deviation[deviation <= 1e-12 * np.abs(middle)] = 0.0  # a constant column, up to rounding
-    return Scaling(middle, _inverse(np.where(spread > NO_SPREAD * deviation, spread, deviation)))
+    centre = np.ascontiguousarray(middle)
+    return Scaling(centre, _inverse(np.where(spread > NO_SPREAD * deviation, spread, deviation)))
 
 
 def pixels(data: NDArray[np.generic]) -> Scaling:

@@ -75,7 +75,8 @@ def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | No
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>>     >>> from aberra import MultiView, load, save
+    >>> import numpy as np
+    >>> from aberra import MultiView, load, save
     >>> X = np.random.default_rng(0).normal(size=(100, 3))
     >>> model = MultiView(random_state=0).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -68,6 +68,13 @@ class Ensemble(RowScorer):
     )
 
     @property
+    def flag_rule(self) -> str:
+        """The threshold rule that "auto" means: that of the members."""
+        if self.detector is None and self.image_shape_ is None:
+            return MultiView().flag_rule
+        return self.detector.flag_rule if isinstance(self.detector, Scorer) else super().flag_rule
+
+    @property
     def sees_gaps(self) -> bool:
         """Whether gaps in a table reach the members, which make something of them."""
         if self.detector is None:

@@ -20,7 +20,8 @@ LookFor = Literal["darker", "brighter", "both"]
 
 ALONE = "none"  # no ensemble: the detector is trained once, and every sample counts fully
 TAKES: dict[Source, Takes] = {"table": "table", "images": "images", "volumes": "images"}
-# Rules for the threshold, the default first; a test compares them with aberra.thresholds.
+# Rules for the threshold, that of the default detector first. A test compares them with those of
+# aberra.thresholds, which would take long to import for a page of help.
 FLAGGING = ("fdr", "robust_z", "knee", "mixture", "tail", "target_rate", "consensus")
 DETECTOR: dict[Source, str] = {"table": "multiview", "images": "addm", "volumes": "addm"}
 ROBUST: dict[Source, str] = {"table": "iadc", "images": ALONE, "volumes": ALONE}

@@ -106,7 +106,7 @@ def flag_settings(
             raise ArgumentError(name, f"A share lies between 0 and 1, but got {share:g}.")
     if contamination is not None:
         return {"threshold": contamination}
-    return asked
+    return asked if fdr is None else {"threshold": "fdr", "fdr": fdr}
 
 
 def _detector(kind: Source, asked: Any, ensemble: Method | None) -> Any:
