@@ -12,14 +12,16 @@ GLOSSARY = {
     "reason": "A column that the score comes from. Its share says how far the score would fall if "
     "the row had an ordinary value there, compared with the other columns. “Usually” is the "
     "range of the middle half of the training data.",
-    "trust": "How much a training sample counts in training, from 0 to 1. The sample in the middle "
-    "of the ranking always has 0.5, so a trust below 0.5 is nothing unusual. Trust is called low "
-    f"below {LOST_TRUST:g}, where a sample counts less than half as much as the one in the middle. "
+    "trust": "How much a training sample counts in training, from 0 to 1. By our own rule nearly "
+    "all samples have a trust close to 1, and only those that lie apart lose it. By the papers' "
+    "rule the sample in the middle of the ranking always has 0.5, so that a trust below 0.5 is "
+    f"nothing unusual. Trust is called low below {LOST_TRUST:g}. "
     "Low trust is a precaution, not a verdict: the threshold alone decides what is flagged.",
     "round": "One training of all members from scratch. After each round every training sample is "
     "scored, and the scores decide how far it is trusted in the next round.",
-    "crossing": "A training sample that has moved into the odder part of the ranking (the upper "
-    "half, unless set otherwise) since the round before. When crossings no longer become fewer, "
+    "crossing": "A training sample that has gone over to the odder side since the round before: "
+    "by our own rule it has lost half of its trust, by the papers' it has entered the odder part of "
+    "the ranking (the upper half, unless set otherwise). When crossings no longer become fewer, "
     "the ranking has settled and training stops.",
     "member": "One of several copies of the detector that are trained side by side, each on its "
     "own random choice of the training samples. The score is the mean of their scores.",
