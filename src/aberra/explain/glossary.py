@@ -20,8 +20,8 @@ GLOSSARY = {
     "round": "One training of all members from scratch. After each round every training sample is "
     "scored, and the scores decide how far it is trusted in the next round.",
     "crossing": "A training sample that has gone over to the odder side since the round before: "
-    "by our own rule it has lost half of its trust, by the papers' it has entered the odder part of "
-    "the ranking (the upper half, unless set otherwise). When crossings no longer become fewer, "
+    "by our own rule it has lost half of its trust, by the papers' it has entered the odder part "
+    "of the ranking (the upper half, unless set otherwise). When crossings no longer become fewer, "
     "the ranking has settled and training stops.",
     "member": "One of several copies of the detector that are trained side by side, each on its "
     "own random choice of the training samples. The score is the mean of their scores.",
