@@ -449,6 +449,6 @@ def test_a_trained_localiser_within_a_budget(scans, tmp_path):
     assert model.checkpoint is None
     assert model.map_threshold_ == said["map_threshold"]
     assert not (tmp_path / "m.aberra.training").exists()
-    said = answer("score", tmp_path / "m.aberra", scans / "new", "-o", tmp_path / "maps")
+    said = answer("score", tmp_path / "m.aberra", scans / "new", "-o", tmp_path / "maps", code=3)
     assert said["scored"] == 2
     assert list(said["errors"]) == ["broken.nii.gz"]

@@ -180,7 +180,7 @@ def test_the_viewer_shows_the_scores(programs, scored):
             page = client.get(url)
             assert page.status_code == 200
             assert "<title>Scores" in page.text
-            parts = re.findall(r'"/static/([^"]+)"', page.text)
+            parts = re.findall(r'static/([^"]+)"', page.text)
             assert {Path(name).suffix for name in parts} >= {".css", ".js", ".svg"}
             for name in parts:
                 held = (PACKAGE / "viewer" / "static" / name).read_bytes()

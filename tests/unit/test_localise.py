@@ -194,7 +194,7 @@ def test_iadc_trains_localisers_and_gives_maps(tmp_path):
     again = load(tmp_path / "model.aberra")
     assert np.array_equal(again.anomaly_map(images), model.anomaly_map(images))
     assert not hasattr(IADC(), "anomaly_map")
-    with pytest.raises(DataError, match="takes images"):
+    with pytest.raises(DataError, match="looks at images"):
         IADC(DDPM()).fit(np.zeros((5, 3)))
 
 
