@@ -19,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.records import environment
 
-TURNS = 7
+TURNS = 5
 RESULTS = Path("results/before_after.json")
 
 SETUP = """

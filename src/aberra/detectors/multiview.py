@@ -49,6 +49,7 @@ class Seen(NamedTuple):
 
     raw: Single  # (n, d): median 0, quartiles of a standard normal, tails as they are
     tamed: Single  # (n, d): asinh of it, with deviation 1
+    precise: Array  # (n, d): the same in double precision, for the covariance
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Lens:
         """Scale rows, once for all members."""
         scaled = filled(self.robust(rows[:, self.used]))
         tamed = np.arcsinh(scaled) / self.spread
-        return Seen(scaled.astype(np.float32), tamed.astype(np.float32))
+        return Seen(scaled.astype(np.float32), tamed.astype(np.float32), tamed)
 
 
 def lens(data: Data) -> Lens:
@@ -138,7 +139,7 @@ class View:
                 self.tight.oddness(seen.raw),
                 self.tight_tamed.oddness(seen.tamed),
                 self.parted.oddness(seen.raw),
-                self.ellipse.oddness(seen.tamed.astype(np.float64)),
+                self.ellipse.oddness(seen.precise),
                 self.tails.oddness(seen.tamed),
                 self.crowd.oddness(seen.tamed),
             ]
@@ -244,7 +245,7 @@ class MultiView(Detector):
             grow(seen.raw, c, generator, n[0], n_planes=10, pooled=False),
             grow(seen.tamed, c, generator, n[1], n_planes=10, pooled=False),
             grow(seen.raw, c, generator, n[2], n_planes=1, pooled=True),
-            robust_ellipse(seen.tamed.astype(np.float64), c, self.ridge),
+            robust_ellipse(seen.precise, c, self.ridge),
             column_tails(seen.tamed, c),
             landmarks(seen.tamed, c, self.n_landmarks, generator),
             nothing,
