@@ -118,6 +118,7 @@ def test_unknown_addresses_and_methods(service):
     assert service.get("/score").status_code == 405
 
 
+@pytest.mark.slow
 def test_hundreds_of_random_requests_do_no_harm(service, rows):
     rng = random.Random(0)
     good = json.dumps(as_rows(rows[:3]))

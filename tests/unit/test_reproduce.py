@@ -282,6 +282,7 @@ def compute_toy(settings, store, data_dir):
         store.add("toy", setting, {"auroc": 90.0})
 
 
+@pytest.mark.slow
 def test_stored_cells_are_those_of_the_small_profile():
     store = Store(Path(__file__).parents[2] / "results")
     for name, experiment in EXPERIMENTS.items():
