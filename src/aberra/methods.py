@@ -78,8 +78,8 @@ _METHODS = [
     Method(
         "MultiView",
         "aberra.detectors.multiview",
-        "A row is odd if it lies far from the bulk of the rows, has no near neighbours, or holds "
-        "rare values.",
+        "A row is odd if few cuts part it from the others, if it lies far from the bulk, or if it "
+        "holds rare values.",
         shell="multiview",
     ),
     Method(

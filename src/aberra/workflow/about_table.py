@@ -43,7 +43,7 @@ def training(
         ("detector", about_method(plan)),
         ("robust training", about_ensemble(plan)),
         ("scaling", "by the detector, column by column: units do not matter"),
-        ("missing values", _about_gaps(used, model.missing)),
+        ("missing values", _about_gaps(used, model.missing, model.sees_gaps)),
     ]
     if text:
         lines.append(("text", f"{', '.join(text)}: every value becomes how rare it is"))
@@ -59,12 +59,16 @@ def labels(column: str, odd: str) -> Choices:
     return [("labels", f"{column} (anomalous is {odd}): they measure the result, never train")]
 
 
-def _about_gaps(used: pd.DataFrame, missing: str) -> str:
+def _about_gaps(used: pd.DataFrame, missing: str, seen: bool) -> str:
     gaps = used.isna().sum()
     n, where = int(gaps.sum()), int((gaps > 0).sum())
     if missing == "error":
         return "none here; a gap in later data is an error"
+    if not n and seen:
+        return "none here; gaps in later data make a row odd"
     if not n:
         return "none here; gaps in later data take the column's median"
     places = f"{count(n, 'gap')} in {count(where, 'column')}"
+    if seen:
+        return f"{places} take the column's median, and make a row odd where they are unusual"
     return f"{places} take the column's median (in text, a gap is a value of its own)"
