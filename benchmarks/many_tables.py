@@ -27,6 +27,9 @@ from benchmarks.records import data_folder, read
 FOLDERS = ("oddbench_dev", "odds", "odds_extra")
 MOST_ROWS, DRAW_SEED = 3000, 0
 RESULTS = Path("results/many_tables.jsonl")
+ABLATION = Path("results/ablation.jsonl")
+CHANCE, CLOSE = 0.6, 0.03  # AUROC that is hardly better than chance, and that is level
+LOCAL = ("kNN", "LOF", "CBLOF")  # detectors that look at few neighbours
 FEW_VALUES = 20  # a column with at most this many different values is discrete
 HEAVY = 6.0  # a column is heavy-tailed if 99 % of it spans this many times its middle half
 
@@ -152,18 +155,41 @@ def label(low: float, high: float) -> str:
     return f"<= {high:g}" if low <= 0 else f"> {low:g}" if high >= 1e9 else f"{low:g} to {high:g}"
 
 
+def reason(theirs: float, who: str, alone: dict[str, float]) -> str:
+    """Say why a table is lost, from what our views say alone (`benchmarks.ablation`)."""
+    if theirs < CHANCE:
+        return "hardly better than chance for anybody"
+    if not alone:
+        return ""
+    view = max(alone, key=lambda name: alone[name])
+    if alone[view] >= theirs - CLOSE:
+        return f"the mean drowns one view ({view}: {100 * alone[view]:.1f})"
+    if who in LOCAL:
+        return "odd only among its neighbours, and our views look at the whole"
+    return f"no view of ours sees it (best: {view}, {100 * alone[view]:.1f})"
+
+
+def views_alone() -> dict[str, dict[str, float]]:
+    """Return the AUROC of each view alone by table, where `benchmarks.ablation` has run."""
+    lines = [line for line in read(ABLATION) if "set" in line] if ABLATION.exists() else []
+    return {
+        line["set"]: {k[:-6]: v for k, v in line.items() if k.endswith(" alone")} for line in lines
+    }
+
+
 def losses(auroc: Figures, sets: list[str], gap: float = 0.05) -> str:
     """List the tables on which IADC() loses to its best peer by more than five points."""
     if "IADC" not in auroc:
         return ""
     others = [m for m in auroc if m not in peers.OURS]
-    best = np.stack([auroc[m] for m in others])
-    lines = ["| table | IADC() | best peer | its AUROC |", "|---|---|---|---|"]
+    best, alone = np.stack([auroc[m] for m in others]), views_alone()
+    lines = ["| table | IADC() | best peer | its AUROC | why |", "|---|---|---|---|---|"]
     for k in np.argsort(auroc["IADC"] - best.max(axis=0)):
         if best[:, k].max() - auroc["IADC"][k] > gap:
             who = others[int(best[:, k].argmax())]
             ours, theirs = 100 * auroc["IADC"][k], 100 * best[:, k].max()
-            lines.append(f"| {sets[k]} | {ours:.1f} | {who} | {theirs:.1f} |")
+            why = reason(theirs / 100, who, alone.get(sets[k], {}))
+            lines.append(f"| {sets[k]} | {ours:.1f} | {who} | {theirs:.1f} | {why} |")
     return "\n".join(lines)
 
 

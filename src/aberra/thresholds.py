@@ -31,6 +31,12 @@ WHERE = {"share": "so that the share of training samples that was asked for scor
 REACH = 20.0
 SKEW = 0.4  # of ordinary scores
 QUARTILE = 0.6744897501960817  # deviations between the median and a quartile of a normal
+TENTH = 1.2815515655446004  # deviations between the median and the lowest tenth of a normal
+STEP, WIDTH = 0.1, 0.35  # of the grid on which the density of deviates is counted and smoothed
+GRID = np.arange(-40, 151) * STEP
+SMOOTH = np.exp(-0.5 * np.square(np.arange(-15, 16) * STEP / WIDTH))
+DEEP, LEAST_GROUP = 0.2, 0.03
+FAINT = 1e-6  # no hill at all
 TINY = 1e-12
 NO_SPREAD = 1e-13  # of the median: rounding, not a spread
 MIXTURE_ROWS = 1000  # quantiles that stand for larger data
@@ -103,6 +109,33 @@ def _middle_and_upper_spread(scores: NDArray[np.float64]) -> tuple[float, float]
     return middle, spread if spread > NO_SPREAD * max(1.0, abs(middle)) else 0.0
 
 
+def group_apart(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the scores that form a group of their own, beyond a deep valley above the bulk.
+
+    A fifth of dirt raises the upper quartile so far that nothing lies beyond the bulk any more, but
+    dirt of one kind then shows as a second hill in the density of the scores. It counts if the
+    density in the valley is at most a fifth of that of the lower hill, and if at least 3 % and at
+    most half of the samples lie beyond. Clean data have scores with one hill. Fewer than 100 scores
+    show no hills.
+    """
+    nothing = np.zeros(len(scores), dtype=bool)
+    low, middle = (float(q) for q in np.quantile(scores, (0.1, 0.5)))
+    if len(scores) < 100 or not middle - low > NO_SPREAD * max(1.0, abs(middle)):
+        return nothing
+    z = np.clip(Bulk(middle, (middle - low) / TENTH).deviates(scores), GRID[0], GRID[-1])
+    counted, _ = np.histogram(z, bins=len(GRID), range=(GRID[0] - STEP / 2, GRID[-1] + STEP / 2))
+    density = np.convolve(counted, SMOOTH, "same")
+    top = int(density[GRID <= 0].argmax())  # the bulk lies around the median, 0
+    valley = np.minimum.accumulate(density[top:])
+    hill = np.maximum.accumulate(density[top:][::-1])[::-1]  # the highest from here on
+    depth = valley / np.maximum(np.minimum(hill, density[top]), TINY)
+    deepest = int(np.argmin(np.where(hill > FAINT, depth, 1.0)))
+    beyond = z > GRID[top + deepest]
+    if depth[deepest] <= DEEP and LEAST_GROUP <= beyond.mean() <= 0.5:
+        return beyond
+    return nothing
+
+
 def discoveries(p: NDArray[np.float64], rate: float) -> NDArray[np.bool_]:
     """Mark the p-values that stand if a share `rate` of those marked may be false alarms.
 
@@ -130,7 +163,8 @@ def fdr(scores: NDArray[np.float64], rate: float = 0.1) -> float:
 
     How likely an ordinary sample reaches a score follows from the bulk of all scores (`bulk`);
     Benjamini and Hochberg's rule (`discoveries`) decides how many of the highest are more than
-    chance. Of clean data hardly any sample is flagged.
+    chance. A group of scores apart from all others (`group_apart`) is flagged as well. Of clean
+    data hardly any sample is flagged.
 
     Parameters
     ----------
@@ -148,7 +182,7 @@ def fdr(scores: NDArray[np.float64], rate: float = 0.1) -> float:
     if not _middle_and_upper_spread(scores)[1] > 0:
         return robust_z(scores)
     ordinary = bulk(scores)
-    flagged = discoveries(ordinary.p_values(scores), rate)
+    flagged = discoveries(ordinary.p_values(scores), rate) | group_apart(scores)
     lowest = max(ordinary.score_of(rate / len(scores)), float(scores.max()))
     if not flagged.any():
         return lowest

@@ -14,7 +14,7 @@ from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from aberra import ADC, IADC, OCSVM, IntensityThreshold, MultiView, load, save
-from aberra.detectors.compiled_views import mean_nats
+from aberra.detectors.compiled_views import pooled_nats
 from aberra.errors import DataError, ModelFileError
 from aberra.model_file.container import pack, unpack
 from aberra.recipe import Recipe
@@ -220,7 +220,8 @@ def test_a_large_file_that_is_no_model_is_not_read(tmp_path):
 def test_compiled_views_have_no_place_for_nan():
     """A number that is none would become a place far outside of the table."""
     views = np.array([[np.nan, 0.0, -np.inf, np.inf]])
-    found = mean_nats(views, np.zeros(1), np.ones(1), 0.4, np.arange(3073.0))
+    one, none = np.ones(1), np.zeros(1)
+    found = pooled_nats(views, none, one, 0.4, np.arange(3073.0), one, none)
     assert np.isnan(found[0])
     assert np.isfinite(found[1:3]).all()
 

@@ -9,11 +9,11 @@ import pytest
 from aberra import ADC, IADC, MultiView, load, save
 from aberra.detectors.column_tails import column_tails
 from aberra.detectors.compiled_forest import best_cut, path_length
-from aberra.detectors.compiled_views import mean_nats
+from aberra.detectors.compiled_views import pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
 from aberra.detectors.landmarks import landmarks
-from aberra.detectors.multiview import SKEW, TENTH, lens, loudness, surprise
+from aberra.detectors.multiview import SKEW, TENTH, lens, surprise
 from aberra.detectors.robust_covariance import robust_ellipse
 from aberra.detectors.scaling import robust
 from aberra.detectors.weighted import quantiles
@@ -182,13 +182,15 @@ def test_tails_are_ranks_from_both_ends_counted_by_trust():
     np.testing.assert_allclose(outside, -np.log(0.5 / 10.5), rtol=1e-6)
 
 
-def test_neighbour_distance_is_that_of_a_tenth_of_the_landmarks():
+def test_distances_are_those_to_a_tenth_of_the_landmarks_and_to_the_third():
     generator = np.random.default_rng(3)
     rows = single(generator.normal(size=(200, 3)))
     crowd = landmarks(rows, np.ones(200), 50, generator)
     assert (len(crowd.rows), crowd.n_near) == (50, 5)
-    expected = [np.sort(np.linalg.norm(crowd.rows - row, axis=1))[4] for row in rows]
-    np.testing.assert_allclose(crowd.oddness(rows), expected, rtol=1e-4, atol=1e-3)
+    expected = np.array([np.sort(np.linalg.norm(crowd.rows - row, axis=1)) for row in rows])
+    far, close = crowd.distances(rows)
+    np.testing.assert_allclose(far, expected[:, 4], rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(close, expected[:, 2], rtol=1e-4, atol=1e-3)
     trust = np.r_[np.ones(30), np.full(170, 1e-12)]
     assert len(landmarks(rows, trust, 50, generator).rows) == 30  # no more than is trusted
 
@@ -208,16 +210,20 @@ def test_views_come_to_one_scale_by_their_bulk():
     scale, middle = np.array([2.0, 50.0]), np.array([-1.0, 300.0])
     views = middle[:, None] + scale[:, None] * np.expm1(SKEW * z) / SKEW
     table = surprise(np.arange(-8 * 64, 40 * 64 + 1) / 64)
-    found = mean_nats(views, middle, scale, SKEW, table)
+    half, none = np.full(2, 0.5), np.zeros(2)
+    found = pooled_nats(views, middle, scale, SKEW, table, half, none)
     np.testing.assert_allclose(found, surprise(z).mean(axis=0), atol=1e-3)
     low = np.quantile(views[0], 0.1)
     assert (middle[0] - low) / TENTH == pytest.approx(scale[0], rel=0.25)
 
 
-def test_loudness_starts_outside_of_the_bulk():
-    quiet = loudness(np.array([-9.0, 0.0, 2.0]), 0.0, 1.0)
-    np.testing.assert_array_equal(quiet, 0.0)
-    np.testing.assert_allclose(loudness(np.array([1e3, 1e6]), 0.0, 1.0), np.log([2e3, 2e6]) - 1.5)
+def test_a_view_that_may_lift_adds_its_part_of_what_it_is_above_the_mean():
+    nats = np.array([[1.0, 5.0], [3.0, 1.0], [8.0, 0.5]])  # of three views, for two rows
+    table = np.arange(-8 * 64, 40 * 64 + 1) / 64  # nats that are the deviate itself
+    views = np.expm1(SKEW * nats) / SKEW
+    counts, lifts = np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.25, 0.5])
+    found = pooled_nats(views, np.zeros(3), np.ones(3), SKEW, table, counts, lifts)
+    np.testing.assert_allclose(found, [2 + 0.25 * (3 - 2) + 0.5 * (8 - 2), 3], atol=1e-9)
 
 
 def test_a_row_is_odd_by_any_of_the_views():

@@ -20,6 +20,7 @@ from aberra.thresholds import (
     described,
     discoveries,
     fdr,
+    group_apart,
     knee,
     mixture,
     robust_z,
@@ -294,3 +295,28 @@ def test_the_rate_is_a_parameter_of_every_model():
     np.testing.assert_array_equal(strict.predict(X, fdr=0.2) == -1, discoveries(p, 0.2))
     with pytest.raises(ValueError, match="between 0 and 1"):
         strict.predict(X, fdr=2)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.4])
+def test_a_second_hill_of_scores_is_a_group_apart(share):
+    s = contaminated(share)
+    odd = np.arange(len(s)) >= len(s) - int(share * len(s))
+    assert (group_apart(s) == odd).mean() > 0.995
+    np.testing.assert_array_equal(group_apart(7 * s - 3), group_apart(s))
+
+
+@pytest.mark.parametrize("draw", ["normal", "lognormal", "exponential", "uniform", "gumbel"])
+def test_scores_with_one_hill_have_no_group_apart(draw):
+    for seed in range(20):
+        assert not group_apart(getattr(np.random.default_rng(seed), draw)(size=1000)).any()
+
+
+def test_a_group_apart_is_neither_tiny_nor_most_rows():
+    assert not group_apart(contaminated(0.02)).any()
+    assert not group_apart(contaminated(0.6)).any()
+    assert not group_apart(np.ones(50)).any()
+
+
+def test_a_fifth_of_dirt_is_flagged():
+    s = contaminated(0.2)
+    assert abs((s > fdr(s)).mean() - 0.2) < 0.01

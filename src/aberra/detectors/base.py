@@ -25,6 +25,7 @@ class Detector(RowScorer):
 
     # How trust follows from its scores in IADC, unless the user says otherwise.
     trust_rule: ClassVar[str] = "median"
+    draws_rows: ClassVar[bool] = False  # members differ by draws of their own
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:

@@ -34,24 +34,39 @@ def mean_surprise(
 
 
 @compiled
-def mean_nats(views: Array, middle: Array, scale: Array, skew: float, table: Array) -> Array:
-    """Return the mean over the views of what `table` says about a row's normal deviate.
+def pooled_nats(
+    views: Array,
+    middle: Array,
+    scale: Array,
+    skew: float,
+    table: Array,
+    counts: Array,
+    lifts: Array,
+) -> Array:
+    """Return the mean of a row's nats over the views, lifted by the views that may lift it.
 
-    The table starts at -8 and has 64 entries a unit; beyond its end the last entry counts.
+    The nats of a view are what `table` says about its normal deviate. The table starts at -8 and
+    has 64 entries a unit; beyond its end the last entry counts. `counts` are the views' parts in
+    the mean; a view above the mean adds its part in `lifts` of what it is above.
     """
     m, n = views.shape
     last = len(table) - 2
     found = np.zeros(n)
-    for v in range(m):
-        for i in range(n):
+    own = np.zeros(m)
+    for i in range(n):
+        mean = 0.0
+        for v in range(m):
             x = 1 + skew * (views[v, i] - middle[v]) / scale[v]
             place = (np.log(max(x, 1e-12)) / skew + 8.0) * 64.0
-            if not place >= 0.0:  # NaN, too, which would be no place in the table
-                place = 0.0 if place < 0.0 else np.nan
-            if np.isnan(place):
-                found[i] = np.nan
-                continue
-            place = min(place, float(last))
-            k = int(place)
-            found[i] += table[k] + (place - k) * (table[k + 1] - table[k])
-    return found / m
+            if np.isnan(place):  # would be no place in the table
+                own[v] = np.nan
+            else:
+                place = min(max(place, 0.0), float(last))
+                k = int(place)
+                own[v] = table[k] + (place - k) * (table[k + 1] - table[k])
+            mean += counts[v] * own[v]
+        found[i] = mean
+        for v in range(m):
+            if lifts[v] > 0 and own[v] > mean:
+                found[i] += lifts[v] * (own[v] - mean)
+    return found

@@ -31,6 +31,7 @@ class Trainer(Protocol):
     """What an ensemble needs of a detector: prepare once, train members again and again."""
 
     trust_rule: ClassVar[str]
+    draws_rows: ClassVar[bool]
 
     def _prepare(self, data: Data) -> Any: ...
 
@@ -87,6 +88,7 @@ class ForeignTrainer:
     """
 
     trust_rule: ClassVar[str] = "median"
+    draws_rows: ClassVar[bool] = False
 
     def __init__(self, detector: Any) -> None:
         self.detector = detector

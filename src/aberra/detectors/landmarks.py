@@ -1,4 +1,4 @@
-"""How far a row is from its part of the crowd: a tenth of some trusted rows."""
+"""How far a row is from some trusted rows: from a tenth of them, and from the nearest few."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ Single = NDArray[np.float32]
 Array = NDArray[np.float64]
 
 NEAR = 0.1
+CLOSE = 3  # the nearest may be the row itself
 
 
 @dataclass(frozen=True)
@@ -27,18 +28,20 @@ class Landmarks:
         if not 1 <= self.n_near <= len(self.rows):
             raise ValueError("a neighbourhood is larger than the number of landmarks")
 
-    def oddness(self, rows: Single) -> Array:
-        """Return the distance of every row to the farthest landmark of its neighbourhood.
+    def distances(self, rows: Single) -> tuple[Array, Array]:
+        """Return how far every row is from its neighbourhood, and from its third landmark.
 
         A neighbourhood of a tenth of all rows, instead of five rows, is too large for a cluster of
-        dirt to fill, so dirt does not become its own neighbour.
+        dirt to fill, so dirt does not become its own neighbour. The third nearest landmark tells
+        whether a row lies between the groups of a table that has several.
         """
         squares = rows @ (-2 * self.rows.T)
         squares += np.square(self.rows).sum(axis=1)
-        squares.partition(self.n_near - 1, axis=1)
-        nearest = squares[:, self.n_near - 1].astype(np.float64)
-        nearest += np.square(rows).sum(axis=1, dtype=np.float64)
-        return np.sqrt(np.maximum(nearest, 0.0))
+        close = min(CLOSE, len(self.rows)) - 1
+        squares.partition((close, self.n_near - 1), axis=1)
+        own = np.square(rows).sum(axis=1, dtype=np.float64)
+        far = np.sqrt(np.maximum(squares[:, self.n_near - 1] + own, 0.0))
+        return far, np.sqrt(np.maximum(squares[:, close] + own, 0.0))
 
 
 def landmarks(rows: Single, trust: Array, most: int, generator: np.random.Generator) -> Landmarks:

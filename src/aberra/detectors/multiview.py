@@ -1,9 +1,10 @@
-"""Six cheap views of a row, averaged: the default detector for tables.
+"""Cheap views of a row, pooled: the default detector for tables.
 
 Notation (shapes): a member sees n rows of d columns through trust c (n,), the row's weight times
 the times it was drawn. A view returns one number a row, `oddness`. Each is brought to one scale,
 nats, by its own bulk, so that none decides alone; what stands in the bulk is decided by the lower
-half of a view, which dirt, being odd, hardly reaches.
+half of a view, which dirt, being odd, hardly reaches. Six views are averaged. A seventh, and two of
+the six, may lift a row above the mean: what only they can see, a mean would drown.
 """
 
 from __future__ import annotations
@@ -33,15 +34,17 @@ from aberra.scikit import Interval
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-N_VIEWS = 6
+N_VIEWS = 7
 MOST_ROWS = 16_384  # a member learns from no more than this, however long the table
 FEWEST_ROWS = 32  # in a tile
 FARTHEST = 1e30  # robust deviations; their products still fit into single precision
 SKEW = 0.4
 TENTH = 1.2815515655446004  # deviations between the median and the lowest tenth of a normal
-LOUD = 1.5
 FAR = 8.0  # nats, from which on surprise grows as a logarithm
 SHARES = (3, 2, 3)  # of the trees: tight groups in raw and in tamed columns, large groups
+# Of the views in their order (`View.oddness`): parts in the mean, and of what they are above it.
+COUNTS = np.array([1, 1, 1, 1, 1, 1, 0]) / 6
+LIFTS = np.array([0, 0, 0, 0.6, 0.3, 0, 0.3])
 
 
 class Seen(NamedTuple):
@@ -108,14 +111,9 @@ def _surprises() -> Array:
     return surprise(np.arange(-8 * 64, 40 * 64 + 1) / 64)
 
 
-def loudness(oddness: Array, middle: Array, high: Array) -> Array:
-    """Return how far beyond its bulk a view sees a row, as a logarithm, from some way out."""
-    return np.maximum(np.arcsinh((oddness - middle) / (high - middle)) - LOUD, 0.0)
-
-
 @dataclass(frozen=True)
 class View:
-    """One trained member: the six views, and where the bulk of each lies."""
+    """One trained member: its views, and where the bulk of each lies."""
 
     tight: Forest  # cuts off small groups, in raw columns
     tight_tamed: Forest  # and in tamed ones
@@ -125,7 +123,6 @@ class View:
     crowd: Landmarks
     low: Annotated[Array, Shape(N_VIEWS)]  # tenth
     middle: Annotated[Array, Shape(N_VIEWS)]  # median
-    high: Annotated[Array, Shape(N_VIEWS)]  # upper quartile
 
     def __post_init__(self) -> None:
         d = len(self.ellipse.centre)
@@ -133,7 +130,8 @@ class View:
             forest.check_columns(d)
 
     def oddness(self, seen: Seen) -> Array:
-        """Return (6, n): what each view says."""
+        """Return (7, n): what each view says."""
+        far, close = self.crowd.distances(seen.tamed)
         return np.stack(
             [
                 self.tight.oddness(seen.raw),
@@ -141,37 +139,40 @@ class View:
                 self.parted.oddness(seen.raw),
                 self.ellipse.oddness(seen.precise),
                 self.tails.oddness(seen.tamed),
-                self.crowd.oddness(seen.tamed),
+                far,
+                close,
             ]
         )
 
     def score(self, seen: Seen) -> Array:
-        """Return the mean surprise, and how loud the covariance is.
+        """Return the mean surprise, lifted where one of three views is surprised more.
 
         The oddness of an ordinary row is taken to be log-normal, shifted: (exp(b z) - 1) a / b
         above the median for a standard normal z. The skew b is the same for all views; the scale
         a follows from the lowest tenth.
 
-        Broken dependence is seen by the covariance alone, which a mean of six would drown.
+        Broken dependence is seen by the covariance alone, one cell far out by the columns' tails,
+        a place between two groups by the distance to the nearest rows.
         """
-        from aberra.detectors.compiled_views import mean_nats
+        from aberra.detectors.compiled_views import pooled_nats
 
-        views = self.oddness(seen)
         scale = (self.middle - self.low) / TENTH
-        nats = mean_nats(views, self.middle, scale, SKEW, _surprises())
-        return nats + loudness(views[3], self.middle[3], self.high[3])
+        return pooled_nats(
+            self.oddness(seen), self.middle, scale, SKEW, _surprises(), COUNTS, LIFTS
+        )
 
 
 @estimator
 class MultiView(Detector):
-    """Six views of a row, averaged: the default detector of `IADC` on tables.
+    """Several views of a row, pooled: the default detector of `IADC` on tables.
 
     A row is odd if few cuts part it from the others (three small forests), if it lies far from
     the bulk given the columns' correlations (a robust covariance), if its cells are far out in
-    their columns, and if it is far from a tenth of the other rows. Skewed columns are tamed, except
-    where a long tail says something. Besides, rare codes, combinations of codes that never occur
-    and rows that were copied again and again count as evidence. Rows enter every view by their
-    weight. A member learns from at most 16,384 rows, so that long tables cost little.
+    their columns, and if it is far from a tenth of the other rows, or from the nearest few. Skewed
+    columns are tamed, except where a long tail says something. Besides, rare codes, combinations of
+    codes that never occur and rows that were copied again and again count as evidence. Rows enter
+    every view by their weight. A member learns from at most 16,384 rows, so that long tables cost
+    little.
 
     Examples
     --------
@@ -184,6 +185,7 @@ class MultiView(Detector):
     """
 
     trust_rule: ClassVar[str] = "apart"
+    draws_rows: ClassVar[bool] = True  # for the trees and the landmarks
 
     @property
     def flag_rule(self) -> str:
@@ -250,7 +252,6 @@ class MultiView(Detector):
             landmarks(seen.tamed, c, self.n_landmarks, generator),
             nothing,
             nothing,
-            nothing,
         )
         return with_bulk(member, seen, c)
 
@@ -258,13 +259,12 @@ class MultiView(Detector):
 def with_bulk(member: View, seen: Seen, trust: Array) -> View:
     """Learn where the bulk of each view lies."""
     views = member.oddness(seen)
-    places = np.array([quantiles(v, trust, (0.1, 0.5, 0.75)) for v in views])
-    low, middle, high = np.ascontiguousarray(places.T)
+    places = np.array([quantiles(v, trust, (0.1, 0.5)) for v in views])
+    low, middle = np.ascontiguousarray(places.T)
     spread = views.std(axis=1)
     spread = np.where(spread > 0, spread, 1.0)
     low = np.where(middle - low > 1e-9 * spread, low, middle - spread)
-    high = np.where(high - middle > 1e-9 * spread, high, middle + spread)
-    return replace(member, low=low, middle=middle, high=high)
+    return replace(member, low=low, middle=middle)
 
 
 def tile_rows(n_columns: int) -> int:

@@ -55,6 +55,7 @@ class Localiser(Scorer):
     """
 
     trust_rule: ClassVar[str] = "median"  # how trust follows from its scores in IADC
+    draws_rows: ClassVar[bool] = False
 
     image_size: int | None = parameter(
         Interval(Integral, 8, None, closed="left"),

@@ -43,7 +43,7 @@ class ADC(Ensemble):
     (200,)
     """
 
-    resample: Resample = parameter(*RESAMPLE, default=True, kw_only=False, doc=RESAMPLE_DOC)
+    resample: Resample = parameter(*RESAMPLE, default="auto", kw_only=False, doc=RESAMPLE_DOC)
 
     round_: Round = learnt("The scores of the training rows, and the time it took.")
 

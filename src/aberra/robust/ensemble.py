@@ -25,10 +25,11 @@ from aberra.robust.rounds import Setup
 from aberra.scikit import HasMethods, Interval, StrOptions
 
 # Both ensembles have this parameter, but not at the same place of their constructors.
-RESAMPLE = ("boolean", StrOptions({"subsample"}))
+RESAMPLE = ("boolean", StrOptions({"auto", "subsample"}))
 RESAMPLE_DOC = """How members draw the rows they train on. True draws as many rows as there are,
 with replacement; "subsample" draws half of the rows without replacement; False gives every member
-all rows."""
+all rows. "auto" is False for `MultiView`, whose members draw rows for their trees and landmarks
+themselves and lose by drawing twice, and True for all other detectors."""
 
 
 @estimator
@@ -134,7 +135,8 @@ class Ensemble(RowScorer):
         trainer = as_trainer(detector, self.image_shape_)
         with single_thread():
             prepared = trainer._prepare(data)
-        return Setup(trainer, prepared, data, self.n_members, resample, self.engine)
+        drawn = not trainer.draws_rows if resample == "auto" else resample
+        return Setup(trainer, prepared, data, self.n_members, drawn, self.engine)
 
     def _place_map_threshold(self, data: Data, trust: Scores) -> None:
         """Place `map_threshold_` on some training images, each counted by the trust in it.

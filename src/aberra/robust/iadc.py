@@ -79,7 +79,7 @@ class IADC(Ensemble):
     )
     resample: Resample = parameter(
         *RESAMPLE,
-        default=True,
+        default="auto",
         kw_only=False,
         doc=f"{RESAMPLE_DOC} They draw anew in every round.",
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from aberra.contract.members import Rows, Scores
 
-Resample = bool | Literal["subsample"]
+Resample = bool | Literal["subsample", "auto"]
 
 
 def resampled_rows(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
 from aberra.contract.members import Scores
-from aberra.thresholds import bulk
+from aberra.thresholds import bulk, group_apart
 
 LOST_TRUST = 0.25  # below it a row has lost its trust
 FARTHEST_ORDINARY = 3.0  # deviations from the median, however few the rows
@@ -49,10 +49,11 @@ def apart_weights(s: Scores) -> Scores:
     A score becomes a normal deviate z (`aberra.thresholds.bulk`). Of n ordinary rows the
     oddest lies about where a normal exceeds 1 / n, and at least at 3; there the trust is 1/2, and
     it falls from 1 to 0 around it. So nearly all rows of a clean table keep their trust, whatever
-    their number, and rows that are plainly apart lose all of it.
+    their number, and rows that are plainly apart lose all of it. So does a group of rows whose
+    scores form a second hill (`aberra.thresholds.group_apart`).
     """
     edge = max(FARTHEST_ORDINARY, -float(ndtri(1 / max(len(s), 2))))
-    return expit((edge - bulk(s).deviates(s)) / SOFTNESS)
+    return np.where(group_apart(s), 0.0, expit((edge - bulk(s).deviates(s)) / SOFTNESS))
 
 
 def newly_doubted(w: Scores, previous: Scores) -> int:
