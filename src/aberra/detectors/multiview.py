@@ -103,7 +103,7 @@ def surprise(z: Array) -> Array:
 
 
 @cache
-def _surprises() -> Array:
+def surprises() -> Array:
     """Return the surprise of z from -8 to 40, 64 values a unit."""
     return surprise(np.arange(-8 * 64, 40 * 64 + 1) / 64)
 
@@ -158,7 +158,7 @@ class View:
 
         views = self.oddness(seen)
         scale = (self.middle - self.low) / TENTH
-        nats = mean_nats(views, self.middle, scale, SKEW, _surprises())
+        nats = mean_nats(views, self.middle, scale, SKEW, surprises())
         return nats + loudness(views[3], self.middle[3], self.high[3])
 
 
