@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Real
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -175,10 +175,18 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
     def _segmented(self, X: ArrayLike, mask: ArrayLike | None) -> NDArray[np.bool_]:
         raise NotImplementedError
 
+    def as_saved(self) -> Self:
+        """Return the model as a file keeps it: without training arrays that nobody needs."""
+        return self
+
     # What is known about the training
 
     def training_scores(self) -> Scores | None:
         """Return the scores of the training samples in their order, where the model keeps them."""
+        return None
+
+    def training_sample(self) -> Any:
+        """Return the `Round` of some training rows, where a file kept no more of a long table."""
         return None
 
     def training_trust(self) -> Scores | None:
