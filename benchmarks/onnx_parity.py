@@ -119,8 +119,8 @@ def page(cells: list[Cell]) -> str:
         "`ABERRA_DATA=... python -m benchmarks.onnx_parity`; the script says what was fitted and "
         "scored. `difference` is the largest difference between the scores of the graph in "
         "onnxruntime and `anomaly_score`, in the units of the score; `scale` is how far ordinary "
-        "scores spread (`bulk_.scale`). `other flags` counts rows that one flags and the other does "
-        "not. What is left comes from the distances to landmarks, which the library computes in "
+        "scores spread (`bulk_.scale`). `other flags` counts rows that only one of both flags. "
+        "What is left comes from the distances to landmarks, which the library computes in "
         "single precision.",
         "",
         "## The default, `IADC()`",
