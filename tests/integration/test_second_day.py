@@ -92,6 +92,19 @@ def test_drift_is_the_same_in_pieces_and_after_an_interruption(fitted, tmp_path,
     assert resumed["drift"] == whole
 
 
+def test_scores_are_sorted_on_request(fitted, tmp_path, monkeypatch):
+    day(3).to_csv(tmp_path / "new.csv", index=False)
+    run("score", fitted, tmp_path / "new.csv", "-o", tmp_path / "plain.csv")
+    monkeypatch.setattr(scoring_table, "CHUNK_ROWS", 100)
+    run("score", fitted, tmp_path / "new.csv", "-o", tmp_path / "sorted.csv", "--sort")
+    run("score", fitted, tmp_path / "new.csv", "-o", tmp_path / "few.csv", "--top", 7, "--sort")
+    plain, found = pd.read_csv(tmp_path / "plain.csv"), pd.read_csv(tmp_path / "sorted.csv")
+    pd.testing.assert_frame_equal(
+        found, plain.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+    )
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "few.csv"), found[:7], check_dtype=False)
+
+
 def test_info_says_what_a_model_is(fitted):
     shown = run("info", fitted).output
     assert "MultiView" in shown
