@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from aberra import load
 from aberra.cli import app
 from aberra.cli.shell import Exit
 from aberra.scoring import table as scoring_table
@@ -157,3 +160,29 @@ def test_the_nightly_job_of_the_documentation_runs_for_three_days(fitted, tmp_pa
     assert "b has moved" in (tmp_path / "tuesday-scores.csv.html").read_text()
     assert said["wednesday"][0] == 1
     assert "line 3" in said["wednesday"][1]
+
+
+def code_called(name):
+    """Return a block of Python code of the documentation, by the name in its first line."""
+    text = (ROOT / "docs" / "second-day.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (found,) = [block for block in blocks if block.startswith(f"# {name}\n")]
+    return found
+
+
+def test_the_mlflow_recipe_of_the_documentation_gives_the_same_scores(fitted, tmp_path):
+    pytest.importorskip("mlflow")
+    for name in ("aberra_model.py", "save_model.py"):
+        (tmp_path / name).write_text(code_called(name))
+    shutil.copy(fitted, tmp_path / "january.aberra")
+    day(1).to_parquet(tmp_path / "new.parquet")
+    ask = (
+        "import mlflow, pandas as pd; rows = pd.read_parquet('new.parquet'); "
+        "found = mlflow.pyfunc.load_model('january-mlflow').predict(rows); "
+        "found.to_parquet('said.parquet')"
+    )
+    for words in (["save_model.py"], ["-c", ask]):
+        subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, capture_output=True)
+    model, said = load(fitted), pd.read_parquet(tmp_path / "said.parquet")
+    np.testing.assert_array_equal(said["score"], model.anomaly_score(day(1)))
+    np.testing.assert_array_equal(said["flag"], model.predict(day(1)) == -1)
