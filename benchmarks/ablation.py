@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from aberra.detectors import multiview
 from aberra.metrics import auroc
+from aberra.ordinary import SKEW, TENTH
 from benchmarks import dirt_zoo, many_tables, peers
 from benchmarks.race import by_method, made_with, measured_with
 from benchmarks.records import append, read
@@ -65,9 +66,9 @@ def ways(nats: Array, evidence: Array) -> dict[str, Array]:
 
 def nats_of(member: multiview.View, seen: multiview.Seen) -> Array:
     """Return what each view of a member says about every row, in nats."""
-    scale = (member.middle - member.low) / multiview.TENTH
-    x = 1 + multiview.SKEW * (member.oddness(seen) - member.middle[:, None]) / scale[:, None]
-    z = np.log(np.maximum(x, 1e-12)) / multiview.SKEW
+    scale = (member.middle - member.low) / TENTH
+    x = 1 + SKEW * (member.oddness(seen) - member.middle[:, None]) / scale[:, None]
+    z = np.log(np.maximum(x, 1e-12)) / SKEW
     return multiview.surprise(np.clip(z, -8, 40))
 
 

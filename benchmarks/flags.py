@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import IsolationForest
 
 from aberra import IADC
-from aberra.thresholds import discoveries
+from aberra.ordinary import discoveries
 from benchmarks import dirt_zoo
 from benchmarks.records import environment
 
@@ -86,7 +86,7 @@ def dirt_lines() -> list[str]:
             X, y = dirt_zoo.load(name)
             odd = y > 0
             model = IADC(missing="impute", random_state=0).fit(X)
-            ours = model.training_scores() > model.threshold_
+            ours = model.history_[model.history_.kept].scores > model.threshold_
             row = [measured(flags, odd) for flags in (ours, split_flags(X))]
             found.append([*row[0], *row[1], 100 * abs(model.contamination_ - odd.mean())])
         a = np.array(found)

@@ -1,8 +1,8 @@
 """Aberra finds what does not belong, and learns from data that is already dirty.
 
 Everything public can be imported from here: the methods in the register (`aberra.methods`), `save`,
-`load` and `as_pyod`. Heavy libraries are loaded when a name is first used. Type checkers read
-`__init__.pyi`, which `python docs/names.py` writes from the same register.
+`load`, `export_onnx` and `as_pyod`. Heavy libraries are loaded when a name is first used. Type
+checkers read `__init__.pyi`, which `python docs/names.py` writes from the same register.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ __version__ = "0.1.0"
 
 FUNCTIONS = {
     "as_pyod": "aberra.adapters",
+    "export_onnx": "aberra.export",
     "load": "aberra.model_file",
     "load_pretrained": "aberra.pretrained",
     "save": "aberra.model_file",

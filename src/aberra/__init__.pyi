@@ -7,6 +7,7 @@ from aberra.detectors.hybrid import HybridOCSVM as HybridOCSVM
 from aberra.detectors.multiview import MultiView as MultiView
 from aberra.detectors.ocsvm import OCSVM as OCSVM
 from aberra.detectors.rsrae import RSRAE as RSRAE
+from aberra.export import export_onnx as export_onnx
 from aberra.localise.diffusion import ADDM as ADDM, AnoDDPM as AnoDDPM, DDPM as DDPM
 from aberra.localise.fanogan import FAnoGAN as FAnoGAN
 from aberra.localise.intensity import IntensityThreshold as IntensityThreshold

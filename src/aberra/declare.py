@@ -75,6 +75,11 @@ class Within:
         self.low, self.high = low, high
 
 
+# Metadata of a dataclass field that is None unless it is needed, and is then left out of a model
+# file. Files that were written before there was such a field can still be read.
+LATER: dict[str, Any] = {"later": True}
+
+
 def parameter(*allowed: Any, default: Any, doc: str, kind: str = "", kw_only: bool = True) -> Any:
     """Declare a constructor parameter.
 

@@ -21,6 +21,7 @@ from aberra.viewer.app import BUNDLE, Shelf
 from aberra.viewer.catalogue import catalogue
 from aberra.viewer.marks import NAME, Marks
 from aberra.viewer.serve import Door, make_server
+from aberra.workflow import open_viewer, score
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
 PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
@@ -53,9 +54,9 @@ def visit(chromium):
     trouble, closing = [], []
 
     @contextmanager
-    def serving(found):
+    def serving(found, behind):
         door = Door()
-        server = make_server(Shelf(found), door)
+        server = make_server(Shelf(found, behind), door)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door.socket]})
         thread.start()
         try:
@@ -70,9 +71,9 @@ def visit(chromium):
         own = (f"http://127.0.0.1:{port}/", "data:", "blob:")
         page.on("request", lambda r: None if r.url.startswith(own) else trouble.append(r.url))
 
-    def visit(found, door=None, **context):
+    def visit(found, door=None, behind=None, **context):
         if door is None:
-            manager = serving(found)
+            manager = serving(found, behind)
             door = manager.__enter__()
             closing.append(lambda: manager.__exit__(None, None, None))
         tab = chromium.new_context(viewport={"width": 1280, "height": 800}, **context)
@@ -379,6 +380,39 @@ def test_table_is_sorted_filtered_paged_and_marked(visit, tmp_path):
     assert cell.first.inner_text() == best[1]
     page.reload()
     page.wait_for_selector("#rows tr:nth-child(2) .sign.accept")
+
+
+def test_a_row_is_decided_with_its_values_and_neighbours(visit, tmp_path):
+    X = pd.DataFrame(np.random.default_rng(0).normal(100, 5, size=(300, 3)), columns=list("abc"))
+    X.loc[17, "b"] = 900.0
+    X.to_csv(tmp_path / "rows.csv", index=False)
+    model = tmp_path / "m.aberra"
+    save(IADC(random_state=0).fit(X), model)
+    score(model, tmp_path / "rows.csv", tmp_path / "scores.csv", reasons="all")
+    viewer = open_viewer(tmp_path / "scores.csv", model=model, data=tmp_path / "rows.csv")
+    viewer.door.socket.close()
+    page = visit(viewer.shelf.found, behind=viewer.shelf.behind)
+    page.wait_for_selector("#cells li")
+    assert page.locator("#behind-title").inner_text() == "17"
+    first = page.locator("#cells li").first
+    assert first.locator(".value").inner_text() == "900"
+    assert "usually 9" in first.inner_text()
+    assert first.locator("svg .own.beyond").count() == 1
+    assert page.locator("#near-table thead th").count() == 2 + 3
+    page.keyboard.press("j")
+    page.wait_for_function("document.querySelector('#behind-title').textContent !== '17'")
+    page.keyboard.press("k")
+    page.keyboard.press("r")
+    page.wait_for_selector("#rows tr:first-child .sign.reject")
+    with page.expect_download() as download:
+        page.keyboard.press("e")
+    assert pd.read_csv(download.value.path())["b"].tolist() == [900.0]
+    page.select_option("#column", "b")
+    page.locator("#low").fill("500")
+    page.wait_for_selector("text=1 row (of 300)")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.locator("#cells li").first.is_visible()
 
 
 def test_model_page_draws_the_curves(visit, tmp_path, dirty_blob):

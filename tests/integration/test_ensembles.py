@@ -125,7 +125,7 @@ def test_what_is_known_about_the_training(dirty_blob):
 
 def test_types_say_what_a_model_file_keeps():
     for part, names in {
-        Round: ["scores", "seconds", "crossings"],
+        Round: ["scores", "seconds", "crossings", "sample"],
         History: [
             "outlier_ratio",
             "patience",

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from aberra import load
 from aberra.cli import app
 from aberra.cli.shell import Exit
 from aberra.scoring import table as scoring_table
@@ -92,6 +95,19 @@ def test_drift_is_the_same_in_pieces_and_after_an_interruption(fitted, tmp_path,
     assert resumed["drift"] == whole
 
 
+def test_scores_are_sorted_on_request(fitted, tmp_path, monkeypatch):
+    day(3).to_csv(tmp_path / "new.csv", index=False)
+    run("score", fitted, tmp_path / "new.csv", "-o", tmp_path / "plain.csv")
+    monkeypatch.setattr(scoring_table, "CHUNK_ROWS", 100)
+    run("score", fitted, tmp_path / "new.csv", "-o", tmp_path / "sorted.csv", "--sort")
+    run("score", fitted, tmp_path / "new.csv", "-o", tmp_path / "few.csv", "--top", 7, "--sort")
+    plain, found = pd.read_csv(tmp_path / "plain.csv"), pd.read_csv(tmp_path / "sorted.csv")
+    pd.testing.assert_frame_equal(
+        found, plain.sort_values("score", ascending=False, kind="stable", ignore_index=True)
+    )
+    pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "few.csv"), found[:7], check_dtype=False)
+
+
 def test_info_says_what_a_model_is(fitted):
     shown = run("info", fitted).output
     assert "MultiView" in shown
@@ -144,3 +160,31 @@ def test_the_nightly_job_of_the_documentation_runs_for_three_days(fitted, tmp_pa
     assert "b has moved" in (tmp_path / "tuesday-scores.csv.html").read_text()
     assert said["wednesday"][0] == 1
     assert "line 3" in said["wednesday"][1]
+
+
+def code_called(name):
+    """Return a block of Python code of the documentation, by the name in its first line."""
+    text = (ROOT / "docs" / "second-day.md").read_text("utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (found,) = [block for block in blocks if block.startswith(f"# {name}\n")]
+    return found
+
+
+@pytest.mark.slow
+def test_the_mlflow_recipe_of_the_documentation_gives_the_same_scores(fitted, tmp_path):
+    pytest.importorskip("mlflow")
+    for name in ("aberra_model.py", "save_model.py"):
+        (tmp_path / name).write_text(code_called(name))
+    shutil.copy(fitted, tmp_path / "january.aberra")
+    day(1).to_parquet(tmp_path / "new.parquet")
+    ask = (
+        "import mlflow, pandas as pd; rows = pd.read_parquet('new.parquet'); "
+        "found = mlflow.pyfunc.load_model('january-mlflow').predict(rows); "
+        "found.to_parquet('said.parquet')"
+    )
+    for words in (["save_model.py"], ["-c", ask]):
+        subprocess.run([sys.executable, *words], cwd=tmp_path, check=True, capture_output=True)
+    model, said = load(fitted), pd.read_parquet(tmp_path / "said.parquet")
+    rows = day(1)[model.column_names()]
+    np.testing.assert_array_equal(said["score"], model.anomaly_score(rows))
+    np.testing.assert_array_equal(said["flag"], model.predict(rows) == -1)

@@ -13,7 +13,7 @@ from sklearn.ensemble import IsolationForest
 from aberra import ADC, IADC, OCSVM, MultiView
 from aberra.errors import RoundsExhaustedWarning
 from aberra.explain.charts import QUANTILES, score_bins, trust_band
-from aberra.explain.doubts import Doubt, doubts, learnt_doubts, n_low, trust_in
+from aberra.explain.doubts import Doubt, doubts, learnt_doubts, trust_in
 from aberra.explain.glossary import GLOSSARY, explained
 from aberra.explain.reasons import (
     LEAST_SHARE,
@@ -152,7 +152,8 @@ def test_trust_is_learnt_or_what_iadc_would_begin_with(iadc, table):
 
 def test_low_trust_is_less_than_half_that_of_the_middle(iadc):
     assert pytest.approx(np.median(iadc.weights_) / 2, abs=0.01) == LOST_TRUST
-    assert n_low(iadc.weights_) == (iadc.weights_ < LOST_TRUST).sum() > 0
+    history = iadc.history_
+    assert history.n_low(history.kept) == (iadc.weights_ < LOST_TRUST).sum() > 0
 
 
 # Rounds
@@ -294,7 +295,7 @@ def test_a_subject_knows_its_model_and_its_notes(iadc, table):
     assert bare.n_samples == noted.n_samples == 120  # what the model knows comes first
     assert bare.are_training_scores(iadc.anomaly_score(table))
     assert not bare.are_training_scores(iadc.anomaly_score(table)[::-1])
-    assert bare.n_low_trust == n_low(iadc.weights_)
+    assert bare.n_low_trust == (iadc.weights_ < LOST_TRUST).sum()
     assert bare.flags(np.array([iadc.threshold_, np.inf])).tolist() == [False, True]
     assert bare.contamination == iadc.contamination_
     assert bare.map_threshold is None

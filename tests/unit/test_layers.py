@@ -30,6 +30,7 @@ LAYERS = {
     "files": 0,
     "metrics": 1,
     "thresholds": 1,
+    "ordinary": 0,
     "engine": 1,
     "data": 1,
     "nets": 1,
@@ -46,6 +47,7 @@ LAYERS = {
     "explain": 6,
     "plots": 7,
     "recipe": 7,
+    "export": 7,
     "scoring": 7,
     "report": 8,
     "service": 8,
@@ -80,7 +82,7 @@ def test_imports_point_to_lower_layers(path):
 
 @pytest.mark.parametrize(
     "name",
-    ["demo", "evaluate", "feedback", "fit", "info", "report", "score", "serve", "view"],
+    ["demo", "evaluate", "export", "feedback", "fit", "info", "report", "score", "serve", "view"],
 )
 def test_commands_only_parse_call_and_print(name):
     """What a command does with files is a function of the workflow, so that Python has it too."""

@@ -13,10 +13,11 @@ from aberra.detectors.compiled_views import pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
 from aberra.detectors.landmarks import landmarks
-from aberra.detectors.multiview import SKEW, TENTH, lens, surprise
+from aberra.detectors.multiview import lens, surprise
 from aberra.detectors.robust_covariance import robust_ellipse
 from aberra.detectors.scaling import robust
 from aberra.detectors.weighted import quantiles
+from aberra.ordinary import SKEW, TENTH
 
 
 @pytest.fixture

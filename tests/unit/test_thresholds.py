@@ -10,17 +10,14 @@ from sklearn.datasets import make_blobs
 
 from aberra import MultiView
 from aberra.errors import DataError
+from aberra.ordinary import SKEW, bulk, discoveries, group_apart
 from aberra.thresholds import (
     DEFAULT,
     RULES,
-    SKEW,
     WHERE,
-    bulk,
     consensus,
     described,
-    discoveries,
     fdr,
-    group_apart,
     knee,
     mixture,
     robust_z,

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.special import expit
 
+from aberra.ordinary import bulk
 from aberra.robust.history import History, Round, kept_round, settled
 from aberra.robust.weighting import (
     apart_weights,
@@ -14,7 +15,6 @@ from aberra.robust.weighting import (
     newly_doubted,
     top_rows,
 )
-from aberra.thresholds import bulk
 
 finite_scores = hnp.arrays(
     np.float64, st.integers(3, 40), elements=st.floats(-100, 100, allow_subnormal=False)

@@ -13,6 +13,7 @@ from aberra.cli import (
     data,
     demo,
     evaluate,
+    export,
     feedback,
     fit,
     info,
@@ -58,6 +59,7 @@ app.command("demo")(demo.demo)
 app.command("fit", epilog=fit.METHODS)(fit.fit)
 app.command("score")(score.score)
 app.command("evaluate")(evaluate.evaluate)
+app.command("export")(export.export)
 app.command("feedback")(feedback.feedback)
 app.command("info")(info.info)
 app.command("report")(report.report)

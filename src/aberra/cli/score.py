@@ -98,6 +98,10 @@ def score(
             "order.",
         ),
     ] = None,
+    sort: Annotated[
+        bool,
+        typer.Option("--sort", help="Tables: write all rows, the oddest first."),
+    ] = False,
     fail_on_drift: Annotated[
         bool,
         typer.Option(
@@ -142,6 +146,7 @@ def score(
             sql=sql,
             header=header,
             top=top,
+            sort=sort,
             pattern=pattern,
             neutralise=neutralise,
             axes=axes,

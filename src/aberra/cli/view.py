@@ -31,6 +31,16 @@ def view(
     pattern: Annotated[
         str, typer.Option(help="Which names are scans, in a folder that has no scores.csv.")
     ] = "*",
+    model: Annotated[
+        Path | None, typer.Option(help="Tables: the model that scored the rows.")
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables, with --model: the table that was scored. Each row is then shown with "
+            "its values, what is usual, and ordinary rows like it."
+        ),
+    ] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="The port to use; 0 takes any free one.")
     ] = 0,
@@ -41,14 +51,15 @@ def view(
     You can accept or reject each of them. Nothing leaves this machine; your marks are kept in
     aberra-marks.json beside the data.
 
-    Example: aberra view maps --scans patients
+    Examples: aberra view maps --scans patients, aberra view scores.csv --model m.aberra --data
+    new.csv
     """
     from aberra.workflow import open_viewer
 
     speaker = shell()
     if target.is_file():
         speaker.say(f"Reading {target}")
-    viewer = open_viewer(target, scans=scans, pattern=pattern, port=port)
+    viewer = open_viewer(target, scans=scans, pattern=pattern, port=port, model=model, data=data)
     for remark in viewer.remarks[:SHOWN_REMARKS]:
         speaker.say(f"Note: {remark}")
     speaker.say(f"Open {viewer.address}\nPress Ctrl-C to stop.")

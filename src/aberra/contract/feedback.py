@@ -102,6 +102,10 @@ class Feedback:
             moved[block] += self._pulled(data[block])
         return self._unbent(moved)
 
+    def weights(self) -> tuple[Matrix, Matrix, Matrix]:
+        """Return where the marked rows lie, in which direction they are odd, and their pulls."""
+        return *self._marks, self._pulls
+
     def _pulled(self, data: Matrix) -> Scores:
         """Return how far all marks together pull at some rows."""
         places, directions = self._seen(data)
@@ -137,13 +141,14 @@ class Feedback:
 
     def _bent(self, scores: Scores) -> Scores:
         """Return scores on a scale on which the usual ones spread by 1 and far ones lie closer."""
-        return np.asarray(np.arcsinh((scores - self.usual[0]) / self._unit))
+        return np.asarray(np.arcsinh((scores - self.usual[0]) / self.unit))
 
     def _unbent(self, values: Scores) -> Scores:
-        return np.asarray(self.usual[0] + self._unit * np.sinh(values))
+        return np.asarray(self.usual[0] + self.unit * np.sinh(values))
 
     @property
-    def _unit(self) -> float:
+    def unit(self) -> float:
+        """How far the usual scores spread."""
         return max(float(self.usual[1] - self.usual[0]), 1e-12)
 
 

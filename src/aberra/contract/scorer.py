@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import wraps
 from numbers import Real
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,7 @@ from aberra import thresholds
 from aberra.contract.members import Data, Members, Scores
 from aberra.declare import estimator, learnt, parameter
 from aberra.errors import DataError
+from aberra.ordinary import Bulk, bulk, discoveries
 from aberra.rng import RandomState
 from aberra.scikit import Interval, StrOptions, check_sample_weight
 
@@ -78,7 +79,7 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         "Channels, height and width of the training images; None for tables."
     )
     threshold_: float = learnt("The score above which a sample is flagged, placed without labels.")
-    bulk_: thresholds.Bulk = learnt("Where the scores of ordinary training samples lie.")
+    bulk_: Bulk = learnt("Where the scores of ordinary training samples lie.")
     threshold_rule_: str = learnt("Name of the rule that placed `threshold_`.")
     contamination_: float = learnt(
         "Estimated share of the training samples that do not belong: those above `threshold_`."
@@ -136,13 +137,13 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
             return np.where(self.decision_function(X) < 0, -1, 1)
         if not 0 < fdr < 1:
             raise ValueError(f"A share of false alarms lies between 0 and 1, but got {fdr!r}.")
-        return np.where(thresholds.discoveries(self.p_values(X), fdr), -1, 1)
+        return np.where(discoveries(self.p_values(X), fdr), -1, 1)
 
     def _place_threshold(self, scores: Scores) -> None:
         """Place the threshold on the scores of samples, most of which are normal."""
         rule = self.flag_rule if self.threshold == "auto" else self.threshold
         self.threshold_, self.threshold_rule_ = thresholds.threshold(scores, rule, self.fdr)
-        self.bulk_ = thresholds.bulk(scores)
+        self.bulk_ = bulk(scores)
         self.contamination_ = float(np.mean(scores > self.threshold_))
 
     # What localisers and ensembles of them can do besides
@@ -175,10 +176,18 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
     def _segmented(self, X: ArrayLike, mask: ArrayLike | None) -> NDArray[np.bool_]:
         raise NotImplementedError
 
+    def as_saved(self) -> Self:
+        """Return the model as a file keeps it: without training arrays that nobody needs."""
+        return self
+
     # What is known about the training
 
     def training_scores(self) -> Scores | None:
         """Return the scores of the training samples in their order, where the model keeps them."""
+        return None
+
+    def training_sample(self) -> Any:
+        """Return the `Round` of some training rows, where a file kept no more of a long table."""
         return None
 
     def training_trust(self) -> Scores | None:

@@ -29,6 +29,7 @@ from aberra.detectors.landmarks import Landmarks, landmarks
 from aberra.detectors.robust_covariance import Ellipse, robust_ellipse
 from aberra.detectors.scaling import Scaling, robust
 from aberra.detectors.weighted import quantiles
+from aberra.ordinary import SKEW, TENTH
 from aberra.scikit import Interval
 
 Array = NDArray[np.float64]
@@ -38,8 +39,6 @@ N_VIEWS = 7
 MOST_ROWS = 16_384  # a member learns from no more than this, however long the table
 FEWEST_ROWS = 32  # in a tile
 FARTHEST = 1e30  # robust deviations; their products still fit into single precision
-SKEW = 0.4
-TENTH = 1.2815515655446004  # deviations between the median and the lowest tenth of a normal
 FAR = 8.0  # nats, from which on surprise grows as a logarithm
 SHARES = (3, 2, 3)  # of the trees: tight groups in raw and in tamed columns, large groups
 # Of the views in their order (`View.oddness`): parts in the mean, and of what they are above it.
@@ -106,7 +105,7 @@ def surprise(z: Array) -> Array:
 
 
 @cache
-def _surprises() -> Array:
+def surprises() -> Array:
     """Return the surprise of z from -8 to 40, 64 values a unit."""
     return surprise(np.arange(-8 * 64, 40 * 64 + 1) / 64)
 
@@ -157,9 +156,7 @@ class View:
         from aberra.detectors.compiled_views import pooled_nats
 
         scale = (self.middle - self.low) / TENTH
-        return pooled_nats(
-            self.oddness(seen), self.middle, scale, SKEW, _surprises(), COUNTS, LIFTS
-        )
+        return pooled_nats(self.oddness(seen), self.middle, scale, SKEW, surprises(), COUNTS, LIFTS)
 
 
 @estimator

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aberra.contract.members import Scores
 from aberra.contract.scorer import Scorer
 from aberra.explain.reasons import Reason
-from aberra.robust.weighting import LOST_TRUST, importance_weights
+from aberra.robust.weighting import importance_weights
 
 N_DOUBTS = 10
 TEMPERATURE = 0.5  # IADC's default
@@ -130,10 +130,13 @@ def learnt_doubts(model: Scorer, n: int = N_DOUBTS, thing: str = "row") -> list[
     doubts : list of Doubt
         Empty where training learnt no trust.
     """
+    part = model.training_sample()
+    if part is not None and model.training_rounds() is not None:
+        found = doubts(part.sample.trust, part.scores, n=n, thing=thing)
+        return [_renamed(one, int(part.sample.rows[one.row]), thing) for one in found]
     trust, scores = model.training_trust(), model.training_scores()
     return [] if trust is None or scores is None else doubts(trust, scores, n=n, thing=thing)
 
 
-def n_low(trust: Scores) -> int:
-    """Return how many samples have low trust: less than half that of the middle one."""
-    return int(np.count_nonzero(trust < LOST_TRUST))
+def _renamed(doubt: Doubt, row: int, thing: str) -> Doubt:
+    return replace(doubt, row=row, name=f"{thing} {row}")

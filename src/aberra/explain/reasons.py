@@ -6,7 +6,7 @@ largest share first, each with at least 5 % of the score, and the largest one in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -126,6 +126,33 @@ def reasons_in_words(model: RowScorer, rows: pd.DataFrame) -> list[tuple[ReasonI
     reasons : list of tuple of ReasonInWords
     """
     shares = np.asarray(model.explain(as_fitted(model, rows)))
+    worded = _worded(model, rows, shares)
+    return [
+        tuple(worded(i, int(j)) for j in found if j >= 0) for i, found in enumerate(leading(shares))
+    ]
+
+
+def columns_in_words(model: RowScorer, rows: pd.DataFrame) -> list[tuple[ReasonInWords, ...]]:
+    """Return all columns of each row in words, the largest share of the score first.
+
+    Parameters
+    ----------
+    model, rows
+        As in `reasons_in_words`.
+
+    Returns
+    -------
+    columns : list of tuple of ReasonInWords
+    """
+    shares = np.asarray(model.explain(as_fitted(model, rows)))
+    worded, order = _worded(model, rows, shares), np.argsort(-shares, axis=1, kind="stable")
+    return [tuple(worded(i, int(j)) for j in places) for i, places in enumerate(order)]
+
+
+def _worded(
+    model: RowScorer, rows: pd.DataFrame, shares: Shares
+) -> Callable[[int, int], ReasonInWords]:
+    """Return what puts a cell into words: its row and column in, its reason out."""
     names, usual = [str(name) for name in rows.columns], _Usual(model, rows)
 
     def worded(i: int, j: int) -> ReasonInWords:
@@ -133,9 +160,7 @@ def reasons_in_words(model: RowScorer, rows: pd.DataFrame) -> list[tuple[ReasonI
             names[j], float(shares[i, j]), shown_value(rows.iat[i, j]), usual(i, j)
         )
 
-    return [
-        tuple(worded(i, int(j)) for j in found if j >= 0) for i, found in enumerate(leading(shares))
-    ]
+    return worded
 
 
 class _Usual:

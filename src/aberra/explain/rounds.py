@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.contract.scorer import Scorer
-from aberra.explain.doubts import n_low
 from aberra.robust.history import History
 from aberra.words import count
 
@@ -72,7 +71,7 @@ class RoundsStory:
 
     @cached_property
     def trust(self) -> NDArray[np.float64]:
-        """Trust in each training sample after each round, (n_rounds, n)."""
+        """Trust in each training sample that is kept, after each round, (n_rounds, n)."""
         return np.stack([self.history.weights(t) for t in range(len(self.history))])
 
     @cached_property
@@ -80,7 +79,7 @@ class RoundsStory:
         """The rounds in numbers."""
         crossings: list[int | None] = [None, *self.crossings]
         return [
-            RoundLine(t + 1, crossings[t], n_low(self.trust[t]), t == self.kept)
+            RoundLine(t + 1, crossings[t], self.history.n_low(t), t == self.kept)
             for t in range(len(self.history))
         ]
 

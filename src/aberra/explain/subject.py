@@ -14,7 +14,7 @@ from aberra.contract.members import Scores
 from aberra.contract.rows import RowScorer
 from aberra.contract.scorer import Scorer
 from aberra.explain import training
-from aberra.explain.doubts import AS_IADC_WOULD, NOTED, REMEMBERED, Doubt, learnt_doubts, n_low
+from aberra.explain.doubts import AS_IADC_WOULD, NOTED, REMEMBERED, Doubt, learnt_doubts
 from aberra.explain.glossary import explained
 from aberra.explain.rounds import RoundsStory, story_of
 from aberra.explain.training import Fact
@@ -63,9 +63,12 @@ def reference_scores(model: Scorer, quantiles: Sequence[float] = ()) -> Scores |
     scores : ndarray or None
         The training scores, or the quantiles of them; None if nothing is known.
     """
-    held = model.training_scores()
-    known = np.asarray(quantiles, np.float64) if held is None else np.sort(held)
-    return known if len(known) else None
+    held, part = model.training_scores(), model.training_sample()
+    if held is not None:
+        return np.sort(held)
+    if part is not None:
+        return np.asarray(part.sample.every_score(part.scores))
+    return np.asarray(quantiles, np.float64) if len(quantiles) else None
 
 
 @dataclass(frozen=True)
@@ -111,16 +114,21 @@ class Subject:
         found: Scores | None = self.model.training_trust()
         return found
 
+    @cached_property
+    def part(self) -> Any:
+        """The `Round` of some training samples, where a file kept no more of them."""
+        return self.model.training_sample()
+
     @property
     def n_low_trust(self) -> int | None:
         """How many training samples have low trust, where training learnt any."""
-        return None if self.trust is None else n_low(self.trust)
+        return None if self.story is None else self.story.history.n_low(self.story.kept)
 
     def about_low_trust(self) -> list[str]:
         """Say how many samples have low trust, and that this is no estimate of contamination."""
-        if not self.n_low_trust or self.trust is None:
+        if not self.n_low_trust or not self.n_samples:
             return []
-        share = percent(self.n_low_trust / len(self.trust))
+        share = percent(self.n_low_trust / self.n_samples)
         one = f"an {self.thing}" if self.thing == "image" else f"a {self.thing}"
         return [
             f"As a precaution, training relied little on {count(self.n_low_trust, self.thing)} "
@@ -143,6 +151,8 @@ class Subject:
         """How many samples trained, where anything tells."""
         if self.scores is not None:
             return len(self.scores)
+        if self.part is not None:
+            return int(self.part.n_rows)
         return None if self.notes is None else self.notes.n_samples
 
     @property
@@ -172,7 +182,7 @@ class Subject:
         """Say where the list of doubts comes from."""
         if self.notes is None or not self.notes.doubts:
             return REMEMBERED
-        return NOTED if self.trust is not None else f"{NOTED} {AS_IADC_WOULD}"
+        return NOTED if self.story is not None else f"{NOTED} {AS_IADC_WOULD}"
 
     def sentences(self) -> list[str]:
         """Say what the model does, and which samples and pixels it flags."""
@@ -214,7 +224,18 @@ class Subject:
 
     def are_training_scores(self, scores: Scores) -> bool:
         """Say whether the scores are those of the training samples, in their order."""
+        if self.part is not None:
+            same = self.part.n_rows == len(scores)
+            return same and bool(np.allclose(self.part.scores, scores[self.part.sample.rows]))
         known = self.scores
         return (
             known is not None and known.shape == scores.shape and bool(np.allclose(known, scores))
         )
+
+    def trust_of(self, scores: Scores) -> Scores | None:
+        """Return the trust in each sample if the scores are those of the training samples."""
+        if not self.are_training_scores(scores):
+            return None
+        if self.part is None or self.story is None:
+            return self.trust
+        return self.story.history.trust_by(scores)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,20 +37,29 @@ class NamedBy:
 
 @dataclass(frozen=True)
 class Part:
-    """An object that is made from its fields, `cls(**fields)`, and keeps them under their names."""
+    """An object that is made from its fields, `cls(**fields)`, and keeps them under their names.
+
+    Fields that came `later` are None where a file lacks them.
+    """
 
     cls: type
     fields: Mapping[str, Kind]
+    later: frozenset[str] = frozenset()
 
     def encode(self, value: Any, out: Writer, where: str) -> Node:
         """Write every field."""
         held = vars(value)
         fields = {name: held[name] if name in held else held[f"_{name}"] for name in self.fields}
-        return encode_fields(self.fields, fields, out, where)
+        absent = {name for name in self.later if fields[name] is None}
+        return encode_fields(self._but(absent), fields, out, where)
 
     def decode(self, node: Node, file: Reader, where: str) -> Any:
         """Read every field and make the object."""
-        return self.cls(**decode_fields(self.fields, node, file, where))
+        absent = self.later - set(checked_object(node, where))
+        return self.cls(**decode_fields(self._but(absent), node, file, where))
+
+    def _but(self, absent: Set[str]) -> dict[str, Kind]:
+        return {name: kind for name, kind in self.fields.items() if name not in absent}
 
 
 class OneOf:

@@ -89,8 +89,9 @@ def part_of(cls: type) -> Part:
     if not dataclasses.is_dataclass(cls):
         raise TypeError(f"{cls.__name__} is no dataclass, so a model file cannot keep it.")
     hints = get_type_hints(cls, include_extras=True)
-    fields = [f.name for f in dataclasses.fields(cls) if f.init]
-    return Part(cls, {name: kind_of(hints[name]) for name in fields})
+    fields = [f for f in dataclasses.fields(cls) if f.init]
+    later = frozenset(f.name for f in fields if f.metadata.get("later"))
+    return Part(cls, {f.name: kind_of(hints[f.name]) for f in fields}, later)
 
 
 def member_part(name: str) -> Part | None:

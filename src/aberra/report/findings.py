@@ -70,7 +70,7 @@ def ranked(
 ) -> list[Sample]:
     """Return the samples at some positions as the lines of a table."""
     flagged = subject.flags(scores)
-    trust = subject.trust if subject.are_training_scores(scores) else None
+    trust = subject.trust_of(scores)
     return [
         Sample(
             k + 1,

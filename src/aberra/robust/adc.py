@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from aberra.contract.members import Scores
@@ -14,6 +16,7 @@ from aberra.robust.ensemble import RESAMPLE, RESAMPLE_DOC, Ensemble
 from aberra.robust.history import Round
 from aberra.robust.resampling import Resample
 from aberra.robust.rounds import Turn, train_round
+from aberra.robust.sample import MOST_ROWS, some_rows
 from aberra.robust.weighting import importance_weights
 
 
@@ -74,6 +77,18 @@ class ADC(Ensemble):
         self._place_map_threshold(data, importance_weights(self.round_.scores) * weights)
         return self
 
-    def training_scores(self) -> Scores:
-        """Return the scores of the training rows in their order."""
-        return self.round_.scores
+    def training_scores(self) -> Scores | None:
+        """Return the scores of the training rows in their order; None if not all are kept."""
+        return self.round_.scores if self.round_.sample is None else None
+
+    def training_sample(self) -> Round | None:
+        """Return the round of some training rows, where a file kept no more."""
+        return None if self.round_.sample is None else self.round_
+
+    def as_saved(self) -> Self:
+        """Return the ensemble as a file keeps it: of a long table the oddest rows and some more."""
+        if self.round_.n_rows <= MOST_ROWS or self.round_.sample is not None:
+            return self
+        scores, saved = self.round_.scores, copy(self)
+        saved.round_ = self.round_.of_rows(some_rows(scores), np.ones(len(scores)))
+        return saved

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.contract.members import Scores
-from aberra.declare import Shape
+from aberra.declare import LATER, Shape
+from aberra.errors import DataError
+from aberra.robust.sample import MOST_ROWS, Sampled, ranks_of, some_rows
 from aberra.robust.weighting import (
+    LOST_TRUST,
     apart_weights,
     crossings,
     importance_weights,
@@ -34,11 +37,27 @@ class Round:
     crossings : int or None, default=None
         How many rows entered the top share of the ranking since the round before; None for the
         first round.
+    sample : Sampled or None, default=None
+        Which rows the scores belong to, if these are not all; so it is in a model of more than
+        10,000 rows that was loaded from a file.
     """
 
     scores: Annotated[NDArray[np.float64], Shape("N")] = field(repr=False)
     seconds: float
     crossings: int | None = None
+    sample: Sampled | None = field(default=None, repr=False, metadata=LATER)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that trained."""
+        return len(self.scores) if self.sample is None else self.sample.n_rows
+
+    def of_rows(self, rows: NDArray[np.int32], trust: Scores) -> Round:
+        """Return the round as it was for some rows; `trust` is that in all rows after it."""
+        n_low = int(np.count_nonzero(trust < LOST_TRUST))
+        ranks, kept = ranks_of(self.scores)[rows], trust[rows].astype(np.float32)
+        sample = Sampled(len(trust), n_low, rows, ranks, kept)
+        return replace(self, scores=self.scores[rows], sample=sample)
 
 
 @dataclass(eq=False, repr=False)
@@ -112,15 +131,43 @@ class History(Sequence[Round]):
 
     def weights(self, index: int) -> Scores:
         """Return the trust in each row that follows from a round's scores."""
-        scores = self.rounds[index].scores
+        scores, sample = self.rounds[index].scores, self.rounds[index].sample
+        if sample is not None:
+            return sample.trust.astype(np.float64)
+        return self.trust_by(scores)
+
+    def trust_by(self, scores: Scores) -> Scores:
+        """Return the trust in rows that follows from the scores of all of them."""
         if self.trust == "apart":
             return apart_weights(scores)
         return importance_weights(scores, self.temperature)
 
+    def n_low(self, index: int) -> int:
+        """Return how many rows had low trust after a round."""
+        sample = self.rounds[index].sample
+        if sample is not None:
+            return sample.n_low
+        return int(np.count_nonzero(self.weights(index) < LOST_TRUST))
+
+    @property
+    def sampled(self) -> bool:
+        """Whether only some of the rows are kept, as in a file of a long table."""
+        return bool(self.rounds) and self.rounds[0].sample is not None
+
+    def as_saved(self) -> History:
+        """Return what a file keeps: of more than 10,000 rows the oddest and some others."""
+        if not self.rounds or self.sampled or len(self.rounds[0].scores) <= MOST_ROWS:
+            return self
+        rows = some_rows(self.rounds[self.kept].scores)
+        kept = [line.of_rows(rows, self.weights(t)) for t, line in enumerate(self.rounds)]
+        return replace(self, rounds=kept)
+
     @property
     def clean(self) -> bool:
         """Whether the first round left nobody in doubt, so that no other round is needed."""
-        return self.trust == "apart" and len(self) == 1 and bool((self.weights(0) >= 0.5).all())
+        if self.trust != "apart" or len(self) != 1:
+            return False
+        return self.reason == "clean" if self.sampled else bool((self.weights(0) >= 0.5).all())
 
     def next_weights(self, n: int) -> Scores:
         """Return the weights of the coming round: 1 for the first, then by the last scores."""
@@ -136,7 +183,7 @@ class History(Sequence[Round]):
     def _by_chance(self, outlier_ratio: float | None = None) -> float:
         """Return the crossings to expect of two unrelated rankings."""
         r = self.outlier_ratio if outlier_ratio is None else outlier_ratio
-        return r * (1 - r) * len(self.rounds[0].scores) if self.rounds else 0.0
+        return r * (1 - r) * self.rounds[0].n_rows if self.rounds else 0.0
 
     def goes_on(self, max_rounds: int) -> bool:
         """Say whether another round is due."""
@@ -149,6 +196,11 @@ class History(Sequence[Round]):
         """
         if outlier_ratio is None or self.trust == "apart":
             return [line.crossings for line in self.rounds if line.crossings is not None]
+        if self.sampled:
+            raise DataError(
+                "The file of this model keeps only some of its training rows, so crossings cannot "
+                "be counted at another outlier ratio. Fit the model again."
+            )
         pairs = zip(self.rounds[1:], self.rounds[:-1], strict=True)
         return [crossings(now.scores, before.scores, outlier_ratio) for now, before in pairs]
 

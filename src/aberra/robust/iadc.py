@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from copy import copy
 from dataclasses import replace
 from hashlib import sha256
 from numbers import Integral, Real
@@ -20,7 +21,7 @@ from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.progress import advance
 from aberra.rng import entropy_of
 from aberra.robust.ensemble import RESAMPLE, RESAMPLE_DOC, Ensemble
-from aberra.robust.history import History
+from aberra.robust.history import History, Round
 from aberra.robust.resampling import Resample
 from aberra.robust.rounds import Setup, Turn, train_round
 from aberra.scikit import Interval, StrOptions
@@ -117,7 +118,8 @@ class IADC(Ensemble):
         stopped."""
     )
     weights_: Annotated[NDArray[np.float64], Shape("N")] = learnt(
-        "Final trust in each training row, between 0 and 1."
+        """Final trust in each training row, between 0 and 1. A file keeps that of some rows if
+        there are more than 10,000."""
     )
     entropy_: int = learnt()  # names the random streams, so that a warm start goes on with them
 
@@ -169,13 +171,29 @@ class IADC(Ensemble):
         """Whether training can end after any round."""
         return True
 
-    def training_scores(self) -> Scores:
-        """Return the scores of the training rows in their order, as of the round that was kept."""
-        return self.history_[self.history_.kept].scores
+    def training_scores(self) -> Scores | None:
+        """Return the scores of the training rows in their order, as of the round that was kept.
 
-    def training_trust(self) -> Scores:
-        """Return the final trust in each training row."""
-        return self.weights_
+        None if the model comes from a file that does not keep all of them.
+        """
+        return None if self.history_.sampled else self.history_[self.history_.kept].scores
+
+    def training_trust(self) -> Scores | None:
+        """Return the final trust in each training row; None if not all are kept."""
+        return None if self.history_.sampled else self.weights_
+
+    def training_sample(self) -> Round | None:
+        """Return the round that was kept, where a file has only some of its rows."""
+        return self.history_[self.history_.kept] if self.history_.sampled else None
+
+    def as_saved(self) -> Self:
+        """Return the ensemble as a file keeps it: of a long table the oddest rows and some more."""
+        kept = self.history_.as_saved()
+        if kept is self.history_:
+            return self
+        saved = copy(self)
+        saved.history_, saved.weights_ = kept, kept.weights(kept.kept)
+        return saved
 
     def training_rounds(self) -> History:
         """Return what happened in each round."""
@@ -189,6 +207,11 @@ class IADC(Ensemble):
             self.entropy_ = entropy_of(self.random_state)
             self.history_ = self._new_history(setup, mark)
             return self.history_
+        if last.sampled:
+            raise DataError(
+                "warm_start needs what the last fit knew about every row, but the model comes from "
+                "a file that keeps only some rows of a long table. Set warm_start=False."
+            )
         if last.fingerprint != mark:
             raise DataError(
                 "warm_start goes on with the rows and settings of the last fit, but these differ. "
@@ -222,7 +245,7 @@ class IADC(Ensemble):
             history.reason = "settled" if history.settled() else "max_rounds"
             history.reason = "clean" if history.clean else history.reason
         self.weights_ = history.weights(history.kept)
-        self._conclude(self.training_scores(), data)
+        self._conclude(history[history.kept].scores, data)
         self._place_map_threshold(data, self.weights_ * prior)
         if history.reason == "max_rounds" and self.max_rounds > 1:
             warnings.warn(

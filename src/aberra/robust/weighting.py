@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
 from aberra.contract.members import Scores
-from aberra.thresholds import bulk, group_apart
+from aberra.ordinary import bulk, group_apart
 
 LOST_TRUST = 0.25  # below it a row has lost its trust
 FARTHEST_ORDINARY = 3.0  # deviations from the median, however few the rows
@@ -46,11 +46,11 @@ def importance_weights(s: Scores, temperature: float = 0.5) -> Scores:
 def apart_weights(s: Scores) -> Scores:
     """Trust in each row: near 1 unless its score lies apart from the bulk of all scores.
 
-    A score becomes a normal deviate z (`aberra.thresholds.bulk`). Of n ordinary rows the
+    A score becomes a normal deviate z (`aberra.ordinary.bulk`). Of n ordinary rows the
     oddest lies about where a normal exceeds 1 / n, and at least at 3; there the trust is 1/2, and
     it falls from 1 to 0 around it. So nearly all rows of a clean table keep their trust, whatever
     their number, and rows that are plainly apart lose all of it. So does a group of rows whose
-    scores form a second hill (`aberra.thresholds.group_apart`).
+    scores form a second hill (`aberra.ordinary.group_apart`).
     """
     edge = max(FARTHEST_ORDINARY, -float(ndtri(1 / max(len(s), 2))))
     return np.where(group_apart(s), 0.0, expit((edge - bulk(s).deviates(s)) / SOFTNESS))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from aberra.data.drift.portrait import Portrait
@@ -52,6 +54,7 @@ def score_table(
     model_digest: str,
     rows: int = CHUNK_ROWS,
     top: int | None = None,
+    sort: bool = False,
     neutralise: bool = False,
 ) -> TableSummary:
     """Score a file of any length with memory for one chunk; rows keep their order.
@@ -72,6 +75,9 @@ def score_table(
     top : int, optional
         Write only so many rows, those with the highest scores, the highest first. By default all
         rows are written in their order.
+    sort : bool, default=False
+        Whether all rows are written with the highest scores first; the result then has to fit into
+        memory.
     neutralise : bool, default=False
         Whether text in a CSV file that spreadsheets would compute gets an apostrophe.
 
@@ -83,10 +89,12 @@ def score_table(
     settings = (model_digest, table.fingerprint(), scorer.wanted, scorer.reasons, rows)
     mark = sha256(repr((*settings, str(scorer.schema))).encode()).hexdigest()
     with alone(output):
-        return _scored(scorer, table, Parts(output, mark, rows, neutralise), top)
+        return _scored(scorer, table, Parts(output, mark, rows, neutralise), top, sort)
 
 
-def _scored(scorer: RowAnswers, table: TableFile, parts: Parts, top: int | None) -> TableSummary:
+def _scored(
+    scorer: RowAnswers, table: TableFile, parts: Parts, top: int | None, sort: bool
+) -> TableSummary:
     done, rows = parts.begin(), parts.rows
     n_rows = done * rows
     for index, chunk in enumerate(
@@ -102,12 +110,21 @@ def _scored(scorer: RowAnswers, table: TableFile, parts: Parts, top: int | None)
     if not n_rows:
         raise DataError(f"{table.path} has no rows.")
     summary = _summary(parts, scorer, n_rows, done * rows, max(top or 0, N_SHOWN))
-    if top is None:
+    if top is None and sort:
+        parts.finish(scorer.schema, [_sorted(parts.pieces(n_rows))])
+    elif top is None:
         parts.join(scorer.schema, n_rows)
     else:
         parts.finish(scorer.schema, [pa.Table.from_pylist(summary.oddest[:top], scorer.schema)])
     advance("rows", 1.0)
     return replace(summary, oddest=summary.oddest[:N_SHOWN])
+
+
+def _sorted(pieces: Iterable[pa.Table]) -> pa.Table:
+    """Return all rows, the highest scores first; ties in the order of the file."""
+    every = pa.concat_tables([piece.replace_schema_metadata() for piece in pieces])
+    order = np.argsort(-every.column("score").to_numpy(), kind="stable")
+    return every.take(pa.array(order))
 
 
 def _summary(

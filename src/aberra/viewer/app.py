@@ -18,6 +18,7 @@ from aberra.viewer.guard import REPORT_POLICY
 from aberra.viewer.held import Held
 from aberra.viewer.marks import Marks, ReviewMark
 from aberra.viewer.pages import STATIC, framed_page
+from aberra.viewer.rows import Range, ScoredRows
 from aberra.viewer.series import series_as_nifti
 from aberra.viewer.tables import Query as Rows
 from aberra.viewer.tables import ScoreTable
@@ -29,6 +30,7 @@ TYPES = {
     ".svg": "image/svg+xml",
 }
 SENT_AT_ONCE = 1 << 20
+MARKED_ROWS = "aberra-marked-rows.csv"
 NOTHING = "There is nothing at this address."
 
 
@@ -50,8 +52,9 @@ class AsciiAnswer(JSONResponse):
 class Shelf:
     """The catalogue with what was read of it so far."""
 
-    def __init__(self, found: Catalogue) -> None:
+    def __init__(self, found: Catalogue, behind: ScoredRows | None = None) -> None:
         self.found = found
+        self.behind = behind
         self.marks = Marks(found.root)
         self.table = lru_cache(maxsize=2)(self._table)
         self.model = lru_cache(maxsize=8)(self._model)
@@ -91,7 +94,7 @@ class Shelf:
             self.model(0)
 
     def _table(self, number: int) -> ScoreTable:
-        return ScoreTable(self.held(self.item(number, "table").file))
+        return ScoreTable(self.held(self.item(number, "table").file), self.behind)
 
     def _model(self, number: int) -> dict[str, Any]:
         from aberra.viewer.models import model_page  # heavy, and nothing else here needs it
@@ -175,18 +178,36 @@ def _add_lists(app: FastAPI, shelf: Shelf) -> None:
     @app.get("/api/{number}/rows")
     def rows(
         number: int,
+        *,
         sort: Annotated[str, Query(max_length=40)] = "score",
         descending: bool = True,
         find: Annotated[str, Query(max_length=200)] = "",
         flagged: bool = False,
         marked: Literal["", "accept", "reject"] = "",
+        reason: Annotated[str, Query(max_length=400)] = "",
+        column: Annotated[str, Query(max_length=400)] = "",
+        low: float | None = None,
+        high: float | None = None,
+        text: Annotated[str, Query(max_length=200)] = "",
         offset: Annotated[int, Query(ge=0)] = 0,
         limit: Annotated[int, Query(ge=1, le=500)] = 100,
     ) -> dict[str, Any]:
         item = shelf.item(number, "table")
-        query = Rows(sort, descending, find, flagged, marked, offset, limit)
+        where = Range(column, low, high, text) if column else None
+        query = Rows(sort, descending, find, flagged, marked, reason, where, offset, limit)
         marks = {} if shelf.marks.trouble() else shelf.marks.of(item.title)
         return shelf.table(number).page(query, dict(marks))
+
+    @app.get("/api/{number}/overview")
+    def overview(number: int) -> dict[str, Any]:
+        return shelf.table(number).overview()
+
+    @app.get("/api/{number}/rows/{row}")
+    def row(number: int, row: int) -> dict[str, Any]:
+        try:
+            return shelf.table(number).about(row)
+        except IndexError:
+            raise HTTPException(404, NOTHING) from None
 
     @app.get("/api/{number}/model")
     def model(number: int) -> dict[str, Any]:
@@ -203,6 +224,14 @@ def _add_marks(app: FastAPI, shelf: Shelf) -> None:
         trouble = shelf.marks.trouble()
         held = {} if trouble and shelf.marks.path.exists() else shelf.marks.of(group(number))
         return {"marks": held, "trouble": trouble}
+
+    @app.get("/api/{number}/marked")
+    def marked(number: int) -> Response:
+        item = shelf.item(number, "table")
+        rows = shelf.table(number).marked(dict(shelf.marks.of(item.title)))
+        name = f'attachment; filename="{MARKED_ROWS}"'
+        headers = {"content-disposition": name}
+        return Response(rows.to_csv(index=False).encode(), media_type="text/csv", headers=headers)
 
     @app.put("/api/{number}/marks/{index}")
     def mark(number: int, index: int, change: MarkChange) -> dict[str, Any]:

@@ -73,14 +73,16 @@ def _trust_chart(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None
     story = subject.story
     if story is None:
         return None
-    trust = story.trust
-    rows = [doubt.row for doubt in doubts if 0 <= doubt.row < trust.shape[1]]
+    trust, part = story.trust, subject.part
+    known = {} if part is None else {int(row): k for k, row in enumerate(part.sample.rows)}
+    places = [doubt.row if part is None else known.get(doubt.row, -1) for doubt in doubts]
+    rows = [place for place in places if 0 <= place < trust.shape[1]]
     return {
         "kept": story.kept,
         "crossings": story.crossings,
         "sentences": story.sentences(subject.thing),
         "about_low_trust": subject.about_low_trust(),
-        "samples": trust.shape[1],
+        "samples": subject.n_samples,
         "quantiles": trust_band(trust, "all").quantiles.round(4).tolist(),
         "curves": trust[:, rows].T.round(4).tolist(),
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -15,12 +16,15 @@ import pyarrow.parquet
 from numpy.typing import NDArray
 
 from aberra.errors import DataError
+from aberra.explain.neighbours import Neighbours
 from aberra.viewer.held import Held
+from aberra.viewer.rows import Range, ScoredRows
 
 REASON_COLUMNS = ("reason_1", "reason_2", "reason_3")
 IDS = ("id", "row", "image")  # what aberra score calls the first column
 SHOWN_COLUMNS = ("id", "score", "percentile", "flag", *REASON_COLUMNS)
 RowNumbers = NDArray[np.int64]
+CURVE = 160  # points of the curve of sorted scores
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,10 @@ class Query:
         Only rows that the model flags.
     marked : {"", "accept", "reject"}
         Only rows with that mark.
+    reason : str
+        Only rows that have this column among their reasons; empty for all.
+    where : Range, optional
+        Only rows whose own value fulfils a condition; needs the table that was scored.
     offset, limit : int
         Which of the matching rows.
     """
@@ -47,6 +55,8 @@ class Query:
     find: str = ""
     flagged: bool = False
     marked: Literal["", "accept", "reject"] = ""
+    reason: str = ""
+    where: Range | None = None
     offset: int = 0
     limit: int = 100
 
@@ -58,13 +68,17 @@ class ScoreTable:
     ----------
     held : Held
         A CSV or Parquet file with a column `score`.
+    behind : ScoredRows, optional
+        The table that was scored and its model, where they were given.
     """
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: Held, behind: ScoredRows | None = None) -> None:
+        self.behind = behind
         self.table = _with_all_columns(_read_table(held), held)
         self.columns = [name for name in SHOWN_COLUMNS if name in self.table.column_names]
         self._order = lru_cache(maxsize=4)(self._sorted)
         self._matches = lru_cache(maxsize=4)(self._matching)
+        self._within = lru_cache(maxsize=4)(self._fulfilling)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)
@@ -81,6 +95,10 @@ class ScoreTable:
         keep = self._matches(query.find.casefold(), query.flagged)
         if keep is not None:
             rows = rows[keep[rows]]
+        if query.reason:
+            rows = rows[self._has_reason(query.reason)[rows]]
+        if query.where is not None:
+            rows = rows[self._within(query.where)[rows]]
         if query.marked:
             names = [name for name, mark in marks.items() if mark == query.marked]
             rows = rows[self._named(names)[rows]]
@@ -97,6 +115,80 @@ class ScoreTable:
             "offset": query.offset,
             "rows": lines,
         }
+
+    @cached_property
+    def places(self) -> RowNumbers:
+        """Where each row is in the table that was scored; -1 where it is not."""
+        return self._behind().positions(self.table["id"].to_pandas())
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        flags = self.table["flag"] if "flag" in self.columns else None
+        scores = np.asarray(self.table["score"])
+        odd = scores > np.median(scores) if flags is None else np.asarray(flags, dtype=bool)
+        places = self.places[~odd]
+        return self._behind().neighbours(np.sort(places[places >= 0]))
+
+    def about(self, row: int) -> dict[str, Any]:
+        """Return what lies behind the score of a row."""
+        if not 0 <= row < len(self):
+            raise IndexError(row)
+        place = int(self.places[row])
+        if place < 0:
+            raise DataError(
+                f"The table that was given with --data has no row {self.name(row)}. Give the one "
+                "that was scored."
+            )
+        return self._behind().about(place, self._neighbours)
+
+    def overview(self) -> dict[str, Any]:
+        """Return what can be asked: reasons, columns, and the scores from high to low."""
+        held = [self.table[name] for name in REASON_COLUMNS if name in self.columns]
+        reasons = {str(one) for column in held for one in pc.unique(column).to_pylist() if one}
+        scores = np.sort(np.asarray(self.table["score"]))[::-1]
+        ranks = np.unique(np.geomspace(1, max(len(scores), 1), CURVE).astype(np.int64)) - 1
+        curve = [[int(k) + 1, float(scores[k])] for k in ranks if np.isfinite(scores[k : k + 1])]
+        kinds = {} if self.behind is None else self.behind.kinds
+        columns = [] if self.behind is None else self.behind.columns
+        return {
+            "reasons": sorted(reasons),
+            "columns": [{"name": name, "kind": kinds[name]} for name in columns],
+            "curve": curve,
+            "flagged": None if "flag" not in self.columns else pc.sum(self.table["flag"]).as_py(),
+        }
+
+    def marked(self, marks: dict[str, str]) -> pd.DataFrame:
+        """Return the marked rows, with their values where the table that was scored is there."""
+        rows = np.flatnonzero(self._named(list(marks)))
+        table = self.table.take(pa.array(rows)).to_pandas()
+        table.insert(1, "mark", [marks[str(name)] for name in table["id"]])
+        if self.behind is None:
+            return table
+        places = self.places[rows]
+        values = self.behind.table[self.behind.columns].iloc[places].reset_index(drop=True)
+        values[places < 0] = None
+        twice = {name: f"{name} (value)" for name in values if name in table}
+        return pd.concat([table, values.rename(columns=twice)], axis=1)
+
+    def _behind(self) -> ScoredRows:
+        if self.behind is None:
+            raise DataError(
+                "The values of the rows are not known here. Start aberra view with --model and "
+                "--data, the model and the table that were scored."
+            )
+        return self.behind
+
+    def _fulfilling(self, condition: Range) -> NDArray[np.bool_]:
+        keep = self._behind().matching(condition)
+        return (self.places >= 0) & keep[self.places]
+
+    def _has_reason(self, name: str) -> NDArray[np.bool_]:
+        keep = np.zeros(len(self), dtype=bool)
+        for column in REASON_COLUMNS:
+            if column in self.columns:
+                found = pc.equal(self.table[column].cast(pa.string()), name)
+                keep |= np.asarray(pc.fill_null(found, False))
+        return keep
 
     def _sorted(self, column: str, descending: bool) -> RowNumbers:
         if column not in self.columns:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aberra.workflow.evaluating import evaluate
     from aberra.workflow.evaluation_files import Evaluated
+    from aberra.workflow.exporting import export
     from aberra.workflow.fitting import fit
     from aberra.workflow.from_images import fit_images
     from aberra.workflow.from_scans import fit_scans
@@ -40,6 +41,7 @@ _HOMES = {
     "Viewer": "viewing",
     "WrittenReport": "reporting",
     "evaluate": "evaluating",
+    "export": "exporting",
     "feedback": "reviewing",
     "fit": "fitting",
     "fit_images": "from_images",
@@ -64,6 +66,7 @@ __all__ = [
     "Viewer",
     "WrittenReport",
     "evaluate",
+    "export",
     "feedback",
     "fit",
     "fit_images",

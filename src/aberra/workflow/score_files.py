@@ -35,6 +35,7 @@ def score(
     sql: str | None = None,
     header: bool = True,
     top: int | None = None,
+    sort: bool = False,
     pattern: str | None = None,
     neutralise: bool = False,
     axes: str | None = None,
@@ -66,6 +67,9 @@ def score(
     top : int, optional
         Tables: write only so many rows, those with the highest scores, the highest first. By
         default all rows are written in their order.
+    sort : bool, default=False
+        Tables: whether all rows are written with the highest scores first. The result then has to
+        fit into memory.
     pattern : str, optional
         Scans: which names in a folder are scans. By default the pattern that the model was fitted
         with.
@@ -118,13 +122,16 @@ def score(
         raise ArgumentError("id_column", "id_column is for tables.")
     if top is not None and (kind != "table" or top < 1):
         raise ArgumentError("top", "top is for tables, and at least 1.")
+    if sort and kind != "table":
+        raise ArgumentError("sort", "sort is for tables.")
     if pattern is not None and kind != "volumes":
         raise ArgumentError("pattern", "pattern is for scans.")
     if axes is not None and kind != "volumes":
         raise ArgumentError("axes", "axes is for scans.")
     if kind == "table":
         file = table_at(data, sql=sql, header=header)
-        return _score_table(known, file, target, reasons, id_column, top, neutralise)
+        written = {"top": top, "sort": sort, "neutralise": neutralise}
+        return _score_table(known, file, target, reasons, id_column, written)
     if kind == "images":
         return _score_images(known, source, target)
     return _score_scans(known, source, target, pattern, axes and checked_axes(axes))
@@ -139,8 +146,7 @@ def _score_table(
     output: Path,
     reasons: Reasons,
     id_column: str | None,
-    top: int | None,
-    neutralise: bool,
+    written: dict[str, Any],
 ) -> ScoredTable:
     started = time.perf_counter()
     named, remarks = _row_names(known, file, id_column)
@@ -157,7 +163,7 @@ def _score_table(
         Subject(known.model, known.recipe).reference,
         reasons,
     )
-    found = score_table(scorer, file, output, known.digest(), top=top, neutralise=neutralise)
+    found = score_table(scorer, file, output, known.digest(), **written)
     counts = (found.n_rows, found.n_flagged, found.n_resumed)
     seconds = time.perf_counter() - started
     return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift)

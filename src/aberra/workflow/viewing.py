@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from aberra.data.sources.staged import table_at
+from aberra.errors import DataError
 from aberra.extras import need
+from aberra.workflow.opened import opened
 
 if TYPE_CHECKING:
     from aberra.viewer.app import Shelf
+    from aberra.viewer.rows import ScoredRows
     from aberra.viewer.serve import Door
 
 NO_BUNDLE = (
@@ -66,7 +70,13 @@ class Viewer:
 
 
 def open_viewer(
-    target: str | Path, *, scans: str | Path | None = None, pattern: str = "*", port: int = 0
+    target: str | Path,
+    *,
+    scans: str | Path | None = None,
+    pattern: str = "*",
+    port: int = 0,
+    model: Any = None,
+    data: str | Path | None = None,
 ) -> Viewer:
     r"""Prepare the pages that `aberra view` shows: results, scans, a table, a model or a report.
 
@@ -83,6 +93,11 @@ def open_viewer(
         Which names are scans, in a folder that has no `scores.csv`.
     port : int, default=0
         The port to use; 0 takes any free one.
+    model : path, Fitted or estimator, optional
+        The model that scored the table. By default the page shows scores and reasons alone.
+    data : path, optional
+        The table that was scored, with `model`. The page then shows the values of each row beside
+        what is usual, and ordinary rows like it. The table is held in memory.
 
     Returns
     -------
@@ -114,7 +129,24 @@ def open_viewer(
     from aberra.viewer.catalogue import catalogue
     from aberra.viewer.serve import Door
 
-    shelf = Shelf(catalogue(Path(target), None if scans is None else Path(scans), pattern))
+    found = catalogue(Path(target), None if scans is None else Path(scans), pattern)
+    shelf = Shelf(found, _behind(model, data))
     shelf.load()
     lacks = [NO_BUNDLE] if shelf.found.scans and not BUNDLE.is_file() else []
     return Viewer(shelf, Door(port), [*lacks, *shelf.found.remarks])
+
+
+def _behind(model: Any, data: str | Path | None) -> ScoredRows | None:
+    """Return the table that was scored with its model, if both were given."""
+    if (model is None) != (data is None):
+        raise DataError(
+            "The values of rows need both: the model that scored them and the table that was "
+            "scored. Give --model and --data, or neither."
+        )
+    if model is None or data is None:
+        return None
+    from aberra.viewer.rows import ScoredRows
+
+    known = opened(model)
+    known.check("table", Path(data))
+    return ScoredRows(known.model, known.recipe, table_at(data))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from aberra.data.drift.distributions import Numbers
@@ -47,6 +49,64 @@ def overlaid(before: ColumnPortrait, now: ColumnPortrait) -> Overlay | None:
     return _even(before.numbers, now.numbers, before.kind)
 
 
+@dataclass(frozen=True)
+class Outline:
+    """What a column looked like in training, and where one value of it lies.
+
+    Parameters
+    ----------
+    labels : list of str
+        One for each bin where bins are values; the two ends of the axis otherwise.
+    shares : list of float
+        The share of training rows in each bin.
+    at : float or None
+        Where the value lies, from 0, the left end, to 1; None for a gap.
+    beyond : bool
+        Whether it lies outside of what is drawn.
+    """
+
+    labels: list[str]
+    shares: list[float]
+    at: float | None
+    beyond: bool
+
+
+def outlined(before: ColumnPortrait, cell: pd.Series[Any]) -> Outline | None:
+    """Return the training distribution of a column, and the place of one cell in it.
+
+    Parameters
+    ----------
+    before : ColumnPortrait
+    cell : Series of length 1
+
+    Returns
+    -------
+    outline : Outline or None
+        None if there is nothing to draw.
+    """
+    now = before.count(cell)
+    if not before.n:
+        return None
+    held, own = before.numbers, now.numbers
+    if held is None or own is None or len(held.points) <= FEW_VALUES:
+        drawn = overlaid(before, now if now.n else before)
+        assert drawn is not None
+        place = (int(np.argmax(drawn.now)) + 0.5) / len(drawn.now)
+        return Outline(drawn.labels, drawn.before.tolist(), place if now.n else None, False)
+    return _placed(held, before.kind, own.lowest if now.n else None)
+
+
+def _placed(held: Numbers, kind: str, value: float | None) -> Outline:
+    """Return even bins over the middle 96 % of a column, and the place of a value."""
+    edges = _edges(held, held, 0.02)
+    labels = [shown(float(end), kind) for end in (edges[0], edges[-1])]
+    shares = _in_bins(held, edges).tolist()
+    if value is None:
+        return Outline(labels, shares, None, False)
+    at = float((value - edges[0]) / (edges[-1] - edges[0]))
+    return Outline(labels, shares, min(max(at, 0.0), 1.0), not 0 <= at <= 1)
+
+
 def _top(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the shares of the first labels, and of all others together."""
     kept = shares[:-1][:MOST_BARS]
@@ -60,11 +120,15 @@ def _of_values(held: Numbers) -> NDArray[np.float64]:
 
 def _even(before: Numbers, now: Numbers, kind: str) -> Overlay:
     """Return even bins over the middle 98 % of both."""
-    low = min(before.quantile(0.01), now.quantile(0.01))
-    high = max(before.quantile(0.99), now.quantile(0.99))
-    edges = np.linspace(low, high if high > low else low + 1.0, BINS + 1)
+    edges = _edges(before, now)
     ends = [shown(float(end), kind) for end in (edges[0], edges[-1])]
     return Overlay(ends, _in_bins(before, edges), _in_bins(now, edges))
+
+
+def _edges(before: Numbers, now: Numbers, tail: float = 0.01) -> NDArray[np.float64]:
+    low = min(before.quantile(tail), now.quantile(tail))
+    high = max(before.quantile(1 - tail), now.quantile(1 - tail))
+    return np.linspace(low, high if high > low else low + 1.0, BINS + 1)
 
 
 def _in_bins(held: Numbers, edges: NDArray[np.float64]) -> NDArray[np.float64]:

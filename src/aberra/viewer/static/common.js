@@ -1,7 +1,7 @@
 // What every page needs: the server's answers, the other pages, marks, keys and words.
 
 // Everything lies below a secret folder of the address, so that the cookie goes nowhere else.
-const BASE = new URL("..", import.meta.url).pathname.replace(/\/$/, "")
+export const BASE = new URL("..", import.meta.url).pathname.replace(/\/$/, "")
 export const PAGE = Number(location.pathname.match(/\/view\/(\d+)$/)?.[1] ?? 0)
 export const el = (id) => document.getElementById(id)
 export const SIGNS = { accept: "accepted", reject: "rejected" }
@@ -115,7 +115,7 @@ export function onKeys(actions) {
     "keydown",
     (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || dialog.open) return
-      const typing = event.target.matches("input[type=search], select")
+      const typing = event.target.matches("input[type=search], input[type=text], select")
       if (typing && event.key === "Escape") event.target.blur()
       if (typing) return
       const action = event.key === "?" ? () => dialog.showModal() : actions[event.key]

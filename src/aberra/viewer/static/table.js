@@ -1,6 +1,7 @@
 // The page of a table: the server sorts, filters and pages; the browser holds a hundred rows.
 
-import { Marks, PAGE, SIGNS, alarm, el, json, make, number, onKeys, showPages } from "./common.js"
+import { BASE, Marks, PAGE, SIGNS, alarm, el, json, make, number, onKeys, showPages } from "./common.js"
+import { showBehind, showCurve } from "./behind.js"
 
 const HEADS = {
   id: "Id", score: "Score", percentile: "Percentile", flag: "Flag",
@@ -9,7 +10,7 @@ const HEADS = {
 const NUMBERS = new Set(["score", "percentile"])
 const LIMIT = 100
 
-const state = { sort: "score", descending: true, offset: 0, at: 0, page: null, turn: 0 }
+const state = { sort: "score", descending: true, offset: 0, at: 0, page: null, turn: 0, overview: null }
 const marks = new Marks(showMarks)
 
 function query() {
@@ -19,9 +20,36 @@ function query() {
     find: el("find").value.trim(),
     flagged: el("flagged").checked,
     marked: el("marked").value,
+    reason: el("reason").value,
+    ...range(),
     offset: state.offset,
     limit: LIMIT,
   })
+}
+
+// The condition on a column's own values; what is no number yet does not count.
+function range() {
+  const column = el("column").value
+  if (!column) return {}
+  if (!el("text").hidden) return { column, text: el("text").value.trim() }
+  const ends = ["low", "high"].map((id) => [id, el(id).value.trim().replace(",", ".")])
+  return { column, ...Object.fromEntries(ends.filter(([, end]) => end !== "" && Number.isFinite(Number(end)))) }
+}
+
+function showFilters() {
+  const { reasons, columns } = state.overview
+  el("reason").append(...reasons.map((name) => make("option", { value: name }, name)))
+  el("reason").hidden = reasons.length < 2
+  el("column").append(...columns.map(({ name }) => make("option", { value: name }, name)))
+  el("range").hidden = columns.length === 0
+}
+
+function chooseColumn() {
+  const kind = state.overview.columns.find(({ name }) => name === el("column").value)?.kind
+  el("between").hidden = kind !== "number"
+  el("text").hidden = !kind || kind === "number"
+  for (const id of ["low", "high", "text"]) el(id).value = ""
+  goTo(0)
 }
 
 async function load(at = 0) {
@@ -89,6 +117,7 @@ function showRows() {
 function showMarks() {
   const count = Object.keys(marks.held).length
   el("progress").textContent = count ? `${count.toLocaleString("en")} marked` : ""
+  el("export").hidden = count === 0
   state.page?.rows.forEach((row, k) => {
     const mark = marks.held[String(row.id)] ?? ""
     const sign = el("rows").children[k].firstChild.firstChild
@@ -100,7 +129,7 @@ function showMarks() {
 
 function choose(k) {
   const rows = el("rows").children
-  if (!rows.length) return
+  if (!rows.length) return showBehind(null, state.overview)
   const inside = el("rows").contains(document.activeElement)
   for (const row of rows) {
     row.setAttribute("aria-selected", "false")
@@ -111,6 +140,7 @@ function choose(k) {
   row.setAttribute("aria-selected", "true")
   row.tabIndex = 0
   row.scrollIntoView({ block: "nearest" })
+  showBehind(state.page.rows[state.at], state.overview)
   if (inside || document.activeElement === document.body) row.focus({ preventScroll: true })
 }
 
@@ -149,6 +179,7 @@ onKeys({
   a: () => mark("accept"),
   r: () => mark("reject"),
   u: () => mark(""),
+  e: () => el("export").hidden || el("export").click(),
   "[": () => turnPage(-1),
   "]": () => turnPage(1),
   "/": () => el("find").focus(),
@@ -168,11 +199,15 @@ for (const button of document.querySelectorAll(".marks button")) {
   button.addEventListener("click", () => mark(button.dataset.mark))
 }
 let typing
-el("find").addEventListener("input", () => {
-  clearTimeout(typing)
-  typing = setTimeout(() => goTo(0), 150)
-})
-for (const id of ["flagged", "marked"]) el(id).addEventListener("change", () => goTo(0))
+for (const id of ["find", "low", "high", "text"]) {
+  el(id).addEventListener("input", () => {
+    clearTimeout(typing)
+    typing = setTimeout(() => goTo(0), 150)
+  })
+}
+for (const id of ["flagged", "marked", "reason"]) el(id).addEventListener("change", () => goTo(0))
+el("column").addEventListener("change", chooseColumn)
+el("export").href = `${BASE}/api/${PAGE}/marked`
 el("first").addEventListener("click", () => goTo(0))
 el("before").addEventListener("click", () => turnPage(-1))
 el("after").addEventListener("click", () => turnPage(1))
@@ -180,4 +215,9 @@ el("last").addEventListener("click", () => goTo(Math.floor((state.page.matching 
 
 const [title] = await Promise.all([showPages(), marks.refresh()]).catch((error) => [alarm(error)])
 if (title) el("name").textContent = title
+state.overview = await json(`/api/${PAGE}/overview`).catch(alarm)
+if (state.overview) {
+  showFilters()
+  showCurve(state.overview)
+}
 await load()
