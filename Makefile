@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUNDLE := src/aberra/viewer/static/niivue.js
 
-.PHONY: install bundle demo test lint types bench clean
+.PHONY: install bundle demo test lint types docs bench clean
 
 install: $(READY) bundle
 
@@ -39,8 +39,12 @@ lint: $(READY)
 types: $(READY)
 	$(BIN)/mypy
 
+# The site, with every example run and every link within it looked up: docs/_build/html/index.html
+docs: $(READY)
+	$(BIN)/python docs/build.py
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed
 
 clean:
-	rm -rf .venv build dist aberra-demo
+	rm -rf .venv build dist aberra-demo docs/_build docs/api docs/gallery docs/project docs/results
