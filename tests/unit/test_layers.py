@@ -41,9 +41,9 @@ LAYERS = {
     "localise": 4,
     "adapters": 5,
     "methods": 5,
-    "model_file": 6,
-    "pretrained": 7,
     "explain": 6,
+    "model_file": 6.5,  # its card says what a model is, in the words of explain
+    "pretrained": 7,
     "plots": 7,
     "recipe": 7,
     "scoring": 7,

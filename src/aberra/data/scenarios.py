@@ -110,7 +110,7 @@ def everyday_dirt(
     >>> clean = pd.DataFrame(np.arange(40.0).reshape(10, 4), columns=list("abcd"))
     >>> damaged, what = everyday_dirt(clean, 0.2, np.random.default_rng(0))
     >>> [str(kind) for kind in what if kind]
-    ['columns exchanged', 'slipped comma']
+    ['slipped comma', 'columns exchanged']
     """
     if not 0 <= share <= 1 or table.shape[1] < 3:
         raise ValueError(f"A share lies between 0 and 1, got {share}; three columns are needed.")
