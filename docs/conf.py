@@ -34,6 +34,7 @@ root_doc = "index"
 default_role = "literal"
 nitpicky = True
 language = "en"
+smartquotes = False  # "auto" is code
 html_math_renderer = "mathml"
 
 # A page that is made anew on every build must not carry a date.
@@ -45,11 +46,12 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "faq": [], "choose": []}
+# Pages that stand alone have nothing to list beside them.
+html_sidebars = {name: [] for name in ("index", "how-it-works", "choose", "comparison", "faq")}
 html_theme_options = {
     "logo": {"text": "Aberra", "image_light": "static/mark.svg", "image_dark": "static/mark.svg"},
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "show_prev_next": True,
     "collapse_navigation": True,
@@ -81,7 +83,9 @@ sphinx_gallery_conf = {
     "examples_dirs": ["../examples"],
     "gallery_dirs": ["gallery"],
     "filename_pattern": r"/plot_",
-    "subsection_order": ExplicitOrder(["tables", "trust", "images", "*"]),
+    "subsection_order": ExplicitOrder(
+        [f"../examples/{name}" for name in ("tables", "trust", "images")]
+    ),
     "within_subsection_order": "FileNameSortKey",
     "image_scrapers": ("matplotlib",),
     "reset_modules": (),
