@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUNDLE := src/aberra/viewer/static/niivue.js
 
-.PHONY: install bundle demo test lint types docs bench clean
+.PHONY: install bundle demo test lint types docs dist oldest bench clean
 
 install: $(READY) bundle
 
@@ -42,6 +42,17 @@ types: $(READY)
 # The site, with every example run and every link within it looked up: docs/_build/html/index.html
 docs: $(READY)
 	$(BIN)/python docs/build.py
+
+# The wheel and the source archive of this version, with the viewer's bundle inside: dist/
+dist: $(READY) $(BUNDLE)
+	@rm -rf build dist
+	@$(BIN)/python -c "import setuptools.build_meta as backend; \
+		backend.build_sdist('dist'); backend.build_wheel('dist')" >/dev/null
+	@ls -sh dist
+
+# The tests of tables with the oldest versions that pyproject.toml allows, in an environment of their own.
+oldest: $(READY)
+	$(BIN)/python -m benchmarks.oldest
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed
