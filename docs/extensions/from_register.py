@@ -163,10 +163,10 @@ def command_section(name: str, command: Any, parent: Any) -> list[str]:
     """Return a command's section; a group of commands has one for each."""
     title = f"aberra {name}"
     parts = [title, "-" * len(title), ""]
-    with click.Context(command, info_name=name, parent=parent, terminal_width=88) as context:
+    with click.Context(command, info_name=name, parent=parent, terminal_width=80) as context:
         if hasattr(command, "commands"):
             texts = [
-                typed_help(sub, click.Context(sub, info_name=n, parent=context, terminal_width=88))
+                typed_help(sub, click.Context(sub, info_name=n, parent=context, terminal_width=80))
                 for n, sub in command.commands.items()
             ]
         else:
