@@ -57,6 +57,7 @@ docs: $(READY)
 
 # The wheel and the source archive of this version, with the viewer's bundle inside: dist/
 dist: $(READY) $(BUNDLE)
+	@test -f $(BUNDLE) || { echo "A release holds the viewer's bundle, which needs npm and its registry."; exit 1; }
 	@rm -rf build dist
 	@$(BIN)/python -c "import setuptools.build_meta as backend; \
 		backend.build_sdist('dist'); backend.build_wheel('dist')" >/dev/null
