@@ -60,7 +60,8 @@ dist: $(READY) $(BUNDLE)
 	@test -f $(BUNDLE) || { echo "A release holds the viewer's bundle, which needs npm and its registry."; exit 1; }
 	@rm -rf build dist
 	@$(BIN)/python -c "import setuptools.build_meta as backend; \
-		backend.build_sdist('dist'); backend.build_wheel('dist')" >/dev/null
+		backend.build_sdist('dist'); backend.build_wheel('dist')" >.venv/dist.log 2>&1 \
+		|| { tail -n 20 .venv/dist.log; exit 1; }
 	@ls -sh dist
 
 # The tests of tables with the oldest versions that pyproject.toml allows, in an environment of their own.
