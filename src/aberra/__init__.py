@@ -12,7 +12,7 @@ from typing import Any
 
 from aberra.methods import methods as _registered
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 FUNCTIONS = {
     "as_pyod": "aberra.adapters",

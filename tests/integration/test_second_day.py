@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from aberra import load
 from aberra.cli import app
 from aberra.cli.shell import Exit
+from aberra.model_file import load_card
 from aberra.scoring import table as scoring_table
 
 ROOT = Path(__file__).parents[2]
@@ -118,6 +119,19 @@ def test_info_says_what_a_model_is(fitted):
     assert found["dropped"] == {"year": "the same value everywhere"}
     assert found["versions"]["aberra"]
     assert found["threshold"] > 0
+
+
+def test_the_card_of_a_model_is_saved_with_it_and_shown(fitted):
+    card = run("info", fitted, "--card").output
+    assert card.startswith("# MultiView\n")
+    assert "| Columns | 3 (a, b, clinic) |" in card
+    assert "Before you use it" in card
+    assert load_card(fitted) == answer("info", fitted)["card"] == card.rstrip("\n") + "\n"
+
+
+def test_a_model_that_comes_along_has_its_own_card():
+    pytest.importorskip("monai")
+    assert "no medical device" in run("info", "brain-t1", "--card").output
 
 
 def test_info_of_what_is_no_model_is_a_sentence(tmp_path):

@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from contextlib import contextmanager
@@ -49,14 +50,20 @@ def pip(*words):
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    """Build from a copy, so that nothing is left behind here, and nothing old is packed."""
+def checkout(tmp_path_factory):
+    """Return a copy, so that nothing is left behind here, and nothing old is packed."""
     skip_unless_a_wheel_can_be_built()
-    copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("wheel")
+    copy = tmp_path_factory.mktemp("copy")
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
     shutil.copytree(ROOT / "src", copy / "src", ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout, tmp_path_factory):
+    copy, out = checkout, tmp_path_factory.mktemp("wheel")
     pip("wheel", copy, "--no-deps", "--no-index", "--no-build-isolation", "--wheel-dir", out)
     (made,) = out.glob("*.whl")
     return made
@@ -109,9 +116,7 @@ def scored(run, place):
     return place
 
 
-def test_every_file_of_the_package_is_in_the_wheel(wheel):
-    with zipfile.ZipFile(wheel) as packed:
-        held = set(packed.namelist())
+def files_of_the_package():
     files = [path for path in PACKAGE.rglob("*") if path.is_file()]
     wanted = {
         path.relative_to(PACKAGE.parent).as_posix()
@@ -119,7 +124,22 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
         if path.suffix not in MADE_WHEN_RUN
     }
     assert len(wanted) > 100
-    assert wanted - held == set()
+    return wanted
+
+
+def test_every_file_of_the_package_is_in_the_wheel(wheel):
+    with zipfile.ZipFile(wheel) as packed:
+        assert files_of_the_package() - set(packed.namelist()) == set()
+
+
+def test_every_file_of_the_package_is_in_the_source_archive(checkout, tmp_path):
+    code = f"import setuptools.build_meta as b; b.build_sdist({str(tmp_path)!r})"
+    command = [sys.executable, "-c", code]
+    subprocess.run(command, cwd=checkout, env=ENVIRONMENT, capture_output=True, check=True)
+    (made,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(made) as packed:
+        held = {name.split("/", 1)[-1] for name in packed.getnames()}
+    assert {f"src/{name}" for name in files_of_the_package()} - held == set()
 
 
 def test_the_new_environment_sees_the_wheel_alone(run, programs):

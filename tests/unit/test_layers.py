@@ -42,9 +42,9 @@ LAYERS = {
     "localise": 4,
     "adapters": 5,
     "methods": 5,
-    "model_file": 6,
-    "pretrained": 7,
     "explain": 6,
+    "model_file": 6.5,  # its card says what a model is, in the words of explain
+    "pretrained": 7,
     "plots": 7,
     "recipe": 7,
     "export": 7,
@@ -86,7 +86,7 @@ def test_imports_point_to_lower_layers(path):
 )
 def test_commands_only_parse_call_and_print(name):
     """What a command does with files is a function of the workflow, so that Python has it too."""
-    allowed = ("cli", "demo", "extras", "methods", "scoring", "words", "workflow")
+    allowed = ("__version__", "cli", "demo", "extras", "methods", "scoring", "words", "workflow")
     for module in imports_of(PACKAGE / "cli" / f"{name}.py"):
         assert module.split(".")[1] in allowed, module
 

@@ -1,12 +1,13 @@
 """Contamination made on purpose: the share, the place, the seed, and nothing else touched."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import ndimage
 
-from aberra.data.scenarios import contaminate, paste_lesions
+from aberra.data.scenarios import EVERYDAY, contaminate, everyday_dirt, paste_lesions
 from aberra.errors import DataError
 
 
@@ -223,3 +224,38 @@ def test_what_does_not_fit_is_refused():
         paste_lesions(images, brain, 1.5, rng())
     with pytest.raises(ValueError, match="area"):
         paste_lesions(images, brain, 0.5, rng(), area=(0.1, 0.01))
+
+
+def numbers(n=200, d=6):
+    return pd.DataFrame(rng(3).normal(10, 2, size=(n, d)), index=[f"r{k}" for k in range(n)])
+
+
+def test_everyday_dirt_damages_just_what_it_names():
+    clean = numbers()
+    damaged, what = everyday_dirt(clean, 0.1, rng())
+    assert {kind: int((what == kind).sum()) for kind in EVERYDAY} == dict.fromkeys(EVERYDAY, 5)
+    same = (damaged == clean).all(axis=1).to_numpy()
+    assert same[what == ""].all()
+    assert not same[what != ""].any()
+    assert damaged.index.equals(clean.index)
+
+
+def test_each_kind_of_everyday_dirt_is_what_it_is_called():
+    clean = numbers()
+    damaged, what = everyday_dirt(clean, 0.2, rng(1))
+    was, now = clean.to_numpy(), damaged.to_numpy()
+    for row in np.flatnonzero(what == "slipped comma"):
+        assert sorted(now[row] / was[row]) == [1, 1, 1, 1, 1, 10]
+    for row in np.flatnonzero(what == "columns exchanged"):
+        assert sorted(now[row]) == sorted(was[row])
+    assert len(np.unique(now[what == "row copied"], axis=0)) == 1
+    for row in np.flatnonzero(what == "rows mixed up"):
+        assert (now[row] != was[row]).sum() == 2
+
+
+def test_everyday_dirt_is_nested():
+    little, kinds = everyday_dirt(numbers(), 0.05, rng())
+    much, more = everyday_dirt(numbers(), 0.3, rng())
+    dirty = kinds != ""
+    assert (more[dirty] == kinds[dirty]).all()
+    assert (much[dirty] == little[dirty]).all(axis=None)

@@ -19,12 +19,21 @@ MOST_COLUMNS = 40
 
 @command
 def info(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A file that aberra fit wrote.")],
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL", help="A file that aberra fit or aberra.save wrote, or brain-t1."
+        ),
+    ],
+    card: Annotated[
+        bool, typer.Option("--card", help="Print the card of the model, as Markdown.")
+    ] = False,
 ) -> None:
     """Say what a model is, what it was trained on and when, and where its threshold lies.
 
     For a table, every column is listed with what its values were in training. This is what
-    aberra score compares new rows with.
+    aberra score compares new rows with. The card is a page of Markdown that travels with the model:
+    what it is, what it was trained on, what to know before you use it.
 
     Example: aberra info patients.aberra
     """
@@ -32,6 +41,10 @@ def info(
 
     found = about(model)
     speaker = shell()
+    if card:
+        speaker.say(found.card)
+        speaker.result({"card": found.card})
+        return
     speaker.say(_facts(found))
     if found.columns:
         speaker.say(_columns(found))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import ndimage
 
@@ -31,6 +32,9 @@ TEXTURE = (0.1, 0.4)  # standard deviation, times the lesion
 ANATOMY = (0.2, 0.8)  # share of the contrast of the tissue below that still shows
 RIM_CHANCE = 0.25
 RIM = (0.2, 0.6)  # contrast of rim and core, times the tissue around
+
+# What happens to tables, in the words that pictures and tests use.
+EVERYDAY = ("slipped comma", "columns exchanged", "row copied", "rows mixed up")
 
 
 def contaminate(
@@ -76,6 +80,68 @@ def contaminate(
     drawn = rng.permutation(len(odd))[:n_odd]
     order = rng.permutation(len(clean) + n_odd)
     return np.concatenate([clean, odd[drawn]])[order], (np.arange(len(order)) >= len(clean))[order]
+
+
+def everyday_dirt(
+    table: pd.DataFrame, share: float, rng: np.random.Generator
+) -> tuple[pd.DataFrame, NDArray[np.object_]]:
+    """Damage a share of the rows in four ways that happen to every table.
+
+    In equal parts: one cell is ten times too large (a comma slipped), two columns have exchanged
+    their values, the whole row is a copy of one certain other row (an instrument got stuck), or a
+    third of the cells comes from another row (a join went wrong).
+
+    Parameters
+    ----------
+    table : DataFrame of shape (n, d)
+        Numbers, at least three columns.
+    share : float in [0, 1]
+        Share of the rows to damage, rounded to the nearest whole number of them.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    damaged : DataFrame
+    what : ndarray of str
+        What happened to each row; empty where nothing did.
+
+    Examples
+    --------
+    >>> clean = pd.DataFrame(np.arange(40.0).reshape(10, 4), columns=list("abcd"))
+    >>> damaged, what = everyday_dirt(clean, 0.2, np.random.default_rng(0))
+    >>> [str(kind) for kind in what if kind]
+    ['slipped comma', 'columns exchanged']
+    """
+    if not 0 <= share <= 1 or table.shape[1] < 3:
+        raise ValueError(f"A share lies between 0 and 1, got {share}; three columns are needed.")
+    values = table.to_numpy(dtype=np.float64)
+    order = rng.permutation(len(table))
+    seeds = rng.integers(1 << 32, size=len(table))  # each row its own, so that dirt is nested
+    damaged, what = values.copy(), np.full(len(table), "", dtype=object)
+    for k, row in enumerate(order[: _nearest(share * len(table))]):
+        what[row] = EVERYDAY[k % len(EVERYDAY)]
+        own = np.random.default_rng(seeds[row])
+        damaged[row] = _damaged(values, row, what[row], int(order[-1]), own)
+    return pd.DataFrame(damaged, index=table.index, columns=table.columns), what
+
+
+def _damaged(
+    values: NDArray[np.float64], row: int, kind: str, stuck: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    """Return a row as it looks after this damage; `stuck` is the row that copies are made of."""
+    d = values.shape[1]
+    if kind == "row copied":
+        return values[stuck]
+    cells = values[row].copy()
+    if kind == "slipped comma":
+        cells[rng.integers(d)] *= 10
+    elif kind == "columns exchanged":
+        pair = rng.choice(d, 2, replace=False)
+        cells[pair] = cells[pair[::-1]]
+    else:
+        taken = rng.choice(d, d // 3, replace=False)
+        cells[taken] = values[rng.integers(len(values)), taken]
+    return cells
 
 
 def paste_lesions(

@@ -213,7 +213,7 @@ class OneClassDetector(Detector):
         Interval(Real, 0, None, closed="neither"),
         default="scale",
         kw_only=False,
-        doc="""How quickly the kernel exp(-gamma |x - y|^2) falls with the distance: the larger,
+        doc="""How quickly the kernel `exp(-gamma |x - y|^2)` falls with the distance: the larger,
         the closer the border follows single rows. It applies to columns that were scaled to
         [0, 1], or to codes that were brought to variance 1. "scale" means 1 / (number of columns *
         variance of all numbers), as in scikit-learn.""",

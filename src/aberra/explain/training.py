@@ -6,6 +6,8 @@ import inspect
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from aberra.contract.scorer import Scorer
 from aberra.methods import find
 from aberra.robust.ensemble import Ensemble, default_detector
@@ -79,6 +81,17 @@ def changed_settings(model: Scorer) -> list[tuple[str, str]]:
     for owner, part in parts:
         defaults = inspect.signature(type(part).__init__).parameters
         for name, value in part.get_params(deep=False).items():
-            if name != "detector" and repr(value) != repr(defaults[name].default):
-                lines.append((f"{owner}{name}", repr(value)))
+            if name != "detector" and _setting(value) != _setting(defaults[name].default):
+                lines.append((f"{owner}{name}", _setting(value)))
     return lines
+
+
+def _setting(value: Any) -> str:
+    """Return a setting as it would be typed: the same text for the same value, on any machine."""
+    if isinstance(value, np.random.RandomState):
+        return "RandomState"  # its own text holds an address
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_setting, value))}{',' if len(value) == 1 else ''})"
+    return repr(value)

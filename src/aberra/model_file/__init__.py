@@ -21,18 +21,20 @@ import aberra
 from aberra.errors import DataError, MissingExtraError, ModelFileError
 from aberra.files import write_atomically
 from aberra.model_file import container
+from aberra.model_file.card import card_of, checked_card
 from aberra.model_file.composite import checked_keys, checked_object, decode_fields, encode_fields
 from aberra.model_file.derive import CLASSES, learnt_kinds
 from aberra.model_file.kinds import Kind, Reader, Writer, damaged
 from aberra.model_file.soundness import check_sound
 from aberra.model_file.values import Unfitted, Values
 
-__all__ = ["load", "load_notes", "load_versions", "save"]
+__all__ = ["load", "load_card", "load_notes", "load_versions", "save"]
 
 ESTIMATOR = Unfitted(CLASSES, Values(CLASSES))
 ENTRIES = {"format", "versions", "estimator", "learnt"}
 COMPUTING = ("numpy", "scikit-learn", "scipy", "torch")  # what the bits of a score depend on
 NOTES = "notes"  # optional: whatever the caller wants to find again
+CARD = "card"  # optional: files of before the first release have none
 WHEN_UNWRITABLE = (
     "An older file of that name is as it was. See to the folder, its permissions and the space "
     "left on its disk, or choose another one."
@@ -42,9 +44,10 @@ WHEN_UNWRITABLE = (
 def save(model: Any, path: str | os.PathLike[str], notes: Mapping[str, Any] | None = None) -> None:
     """Save a fitted model to one file, all or nothing.
 
-    The file holds a JSON manifest and arrays; nothing is pickled. If anything goes wrong, on a
-    full disk for example, an older file of the same name is left as it was. Saving the same
-    model twice gives the same bytes.
+    The file holds a JSON manifest and arrays; nothing is pickled. In the manifest stands a card, a
+    page of Markdown that says what the model is; `aberra info` shows it. If anything goes wrong, on
+    a full disk for example, an older file of the same name is left as it was. Saving the same model
+    twice gives the same bytes.
 
     Parameters
     ----------
@@ -166,6 +169,28 @@ def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
         return checked_object(manifest.get(NOTES, {}), NOTES)
 
 
+def load_card(path: str | os.PathLike[str]) -> str | None:
+    """Return the card that was saved with a model: Markdown; None for a file that has none.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    card : str or None
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is damaged, of a newer format, or not a model.
+    """
+    with _explained("load", path):
+        manifest = container.unpack_manifest(container.read(Path(path)))
+        return checked_card(manifest[CARD]) if CARD in manifest else None
+
+
 def load_versions(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the versions of Aberra and of the libraries that wrote a model file.
 
@@ -215,18 +240,23 @@ def _taken_apart(model: Any) -> tuple[dict[str, Any], container.Arrays]:
     learnt = _learnt(model, held)
     if extra := sorted(set(held) - set(learnt) - set(model.get_params(deep=False))):
         damaged(type(model).__name__, f"{extra} have no place in the file; delete them first")
+    versions = _versions()
     manifest = {
         "format": container.FORMAT,
-        "versions": _versions(),
+        "versions": versions,
         "estimator": ESTIMATOR.encode(model, out, "params"),
         "learnt": encode_fields(learnt, held, out, "learnt"),
+        CARD: card_of(model, versions),
     }
     return manifest, out.arrays
 
 
 def _put_together(manifest: dict[str, Any], arrays: container.Arrays, limits: bool) -> Any:
     """Make the model again, and see that its parts fit."""
-    checked_keys({k: v for k, v in manifest.items() if k != NOTES}, ENTRIES, "manifest")
+    wanted = {k: v for k, v in manifest.items() if k not in (NOTES, CARD)}
+    checked_keys(wanted, ENTRIES, "manifest")
+    if CARD in manifest:
+        checked_card(manifest[CARD])
     if manifest["format"] != container.FORMAT:
         damaged("manifest", f"format {manifest['format']!r} contradicts the header")
     file = Reader(arrays, limits)

@@ -65,7 +65,7 @@ def fit_scans(
         What counts as odd: tissue that is darker than the model would have it, brighter tissue, or
         both. By default what is best for the localiser.
     pattern : str, default="*"
-        Which names in a folder are scans, such as "*_t1w.nii.gz".
+        Which names in a folder are scans, such as `*_t1w.nii.gz`.
     axes : str, optional
         Where the axes of the arrays really point, such as "SPR", for scans whose headers are
         wrong. By default the headers are believed.

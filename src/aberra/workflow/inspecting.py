@@ -12,6 +12,8 @@ from aberra.data.drift.portrait import ColumnPortrait
 from aberra.data.drift.sentences import shown
 from aberra.explain.subject import Subject
 from aberra.explain.training import Fact, changed_settings
+from aberra.model_file.card import card_of
+from aberra.pretrained import FOLDER, model_path, pretrained_card
 from aberra.words import percent
 from aberra.workflow.opened import opened
 from aberra.workflow.reviewing import reviewed
@@ -62,6 +64,9 @@ class ModelInfo:
         Columns that did not train, and why.
     settings : list of [str, str]
         Settings that differ from the defaults.
+    card : str
+        The card of the model, as Markdown: the one that was saved with it, or that of a model
+        that comes with Aberra.
     """
 
     path: Path
@@ -78,6 +83,7 @@ class ModelInfo:
     columns: list[ColumnInfo]
     dropped: dict[str, str]
     settings: list[tuple[str, str]]
+    card: str
 
     def as_dict(self) -> dict[str, Any]:
         """Return what JSON can hold."""
@@ -90,7 +96,7 @@ def info(model: str | Path) -> ModelInfo:
     Parameters
     ----------
     model : path
-        A file that `fit` or `aberra.save` wrote.
+        A file that `fit` or `aberra.save` wrote, or the name of a model that comes with Aberra.
 
     Returns
     -------
@@ -115,15 +121,15 @@ def info(model: str | Path) -> ModelInfo:
     >>> known.kind, len(known.columns), known.columns[0].values
     ('table', 13, '11.03 to 14.83, median 13.05')
     """
-    path = Path(model)
-    known = opened(path)
+    path = model_path(model)
+    known, versions = opened(path), model_file.load_versions(path)
     subject = Subject(known.model, known.recipe)
     held, portrait = path.stat(), known.model.training_portrait()
     return ModelInfo(
         path,
         held.st_size,
         datetime.fromtimestamp(held.st_mtime, UTC).isoformat(timespec="seconds"),
-        model_file.load_versions(path),
+        versions,
         subject.name,
         known.kind,
         None if known.recipe is None else known.recipe.data,
@@ -134,7 +140,15 @@ def info(model: str | Path) -> ModelInfo:
         [] if portrait is None else [_column(column) for column in portrait.columns],
         {} if known.recipe is None else known.recipe.dropped,
         changed_settings(known.model),
+        _card(path, known.model, versions),
     )
+
+
+def _card(path: Path, model: Any, versions: dict[str, str]) -> str:
+    """Return the card that lies beside a model of the package, or that is kept in the file."""
+    if path.parent == FOLDER:
+        return pretrained_card(path.stem)
+    return model_file.load_card(path) or card_of(model, versions)
 
 
 def _marks(model: Any) -> list[Fact]:

@@ -1,0 +1,58 @@
+"""The Python examples of the documentation's pages run, from top to bottom."""
+
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from aberra.cli import app
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def pages():
+    """Return the pages that hold Python; copies of files from elsewhere are not among them."""
+    made = {"_build", "api", "gallery", "project", "results"}
+    every = (ROOT / "docs").rglob("*.md")
+    own = [path for path in every if path.relative_to(ROOT / "docs").parts[0] not in made]
+    return sorted(path for path in own if BLOCK.search(path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+@pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
+def test_examples_of_a_page_run(page, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.chdir(tmp_path)
+    module = types.ModuleType("page")  # importable, as registered classes have to be
+    monkeypatch.setitem(sys.modules, "page", module)
+    monkeypatch.setattr("aberra.methods._METHODS", list(registered()))
+    for code in BLOCK.findall(page.read_text("utf-8")):
+        exec(compile(code, str(page), "exec"), vars(module))
+
+
+def test_the_five_minutes_at_the_shell(tmp_path, monkeypatch):
+    pytest.importorskip("jinja2")
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "start" / "five-minutes.md").read_text("utf-8")
+    exec(compile(BLOCK.findall(text)[0], "five-minutes", "exec"), {})
+    commands = re.findall(r"^aberra (.*)$", text, re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["fit", "report", "score"]
+    for command in commands:
+        result = CliRunner().invoke(app, command.split())
+        assert result.exit_code == 0, result.output
+    assert {"patients.aberra", "report.html", "scores.csv"} <= {p.name for p in tmp_path.iterdir()}
+    assert "left out" in CliRunner().invoke(app, commands[0].split()).output
+
+
+def registered():
+    from aberra.methods import methods
+
+    return methods()
+
+
+def test_there_are_examples_to_run():
+    assert len(pages()) >= 8
