@@ -1,7 +1,7 @@
 """The model `brain-t1` that comes with the package: how it was made, and what it finds.
 
 ABERRA_DATA=... python -m benchmarks.brain_t1 make        the model file of the package
-ABERRA_DATA=... python -m benchmarks.brain_t1 measure     results/brain_t1.jsonl
+ABERRA_DATA=... python -m benchmarks.brain_t1 measure     results/brain_t1.jsonl; --seed: lesions
 
 The model keeps averages of slices of healthy IXI subjects, prepared as `aberra score` prepares
 scans. The subjects of the eight whole volumes train nothing and place no threshold: they are
@@ -122,14 +122,14 @@ def measure(args: argparse.Namespace) -> None:
     """Score the unseen heads, healthy and with lesions, as `aberra score` does."""
     model, recipe = load(MODEL), Recipe.of(load_notes(MODEL))
     assert recipe is not None
-    for line in measured(model, recipe):
-        append(args.out, {**line, **environment()})
+    for line in measured(model, recipe, args.seed):
+        append(args.out, {"seed": args.seed, **line, **environment()})
         print(line, flush=True)
 
 
-def measured(model: Any, recipe: Recipe) -> Iterator[dict[str, Any]]:
+def measured(model: Any, recipe: Recipe, seed: int) -> Iterator[dict[str, Any]]:
     """Yield one line for each healthy head and each lesion."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(seed)
     paths = volumes()
     calm: list[tuple[Volume, Flags, ScoredVolume]] = []
     for path in paths:
@@ -182,6 +182,7 @@ def main() -> None:
     )
     parser.add_argument("task", choices=("make", "measure"))
     parser.add_argument("--kept", type=int, default=290)
+    parser.add_argument("--seed", type=int, default=7, help="of the pasted lesions")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     {"make": make, "measure": measure}[args.task](args)

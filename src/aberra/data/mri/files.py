@@ -17,7 +17,7 @@ DERIVED = "derivatives"  # BIDS: what was computed from the scans
 
 
 def read_volume(path: str | Path, axes: str | None = None) -> Volume:
-    """Read a scan: a NIfTI file, or a folder that holds one DICOM series.
+    """Read a scan: a NIfTI file, a folder that holds one DICOM series, or an enhanced DICOM file.
 
     Parameters
     ----------
@@ -33,8 +33,9 @@ def read_volume(path: str | Path, axes: str | None = None) -> Volume:
     if source.is_dir():
         return read_dicom(source, axes=axes)
     if source.exists() and not is_nifti(source):
-        advice = "Give the folder of its series." if is_dicom(source) else "Convert it to NIfTI."
-        raise DataError(f"{source} is not a NIfTI file. {advice}")
+        if is_dicom(source):
+            return read_dicom([source], axes=axes)
+        raise DataError(f"{source} is not a NIfTI file. Convert it to NIfTI.")
     return read_nifti(source, axes)
 
 
