@@ -183,6 +183,15 @@ def fit(
             "of the files are wrong."
         ),
     ] = None,
+    start_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Scans: a model to go on from, a file or the name brain-t1, for the few healthy "
+            "scans that you have of your own scanner.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="The same data and seed give the same model file.")
     ] = 0,
@@ -230,6 +239,7 @@ def fit(
             look_for=look_for,  # type: ignore[arg-type]
             pattern=pattern,
             axes=axes,
+            start_from=start_from,
             seed=seed,
             time_budget=time_budget,
         )

@@ -22,6 +22,7 @@ from aberra.workflow.choices import LookFor, Preset, check_choices, checked_axes
 from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, pixels_for, plan_for
+from aberra.workflow.start import Start, start
 from aberra.workflow.training_scans import Scans, slice_name, thinned
 
 
@@ -35,6 +36,7 @@ def fit_scans(
     look_for: LookFor | None = None,
     pattern: str = "*",
     axes: str | None = None,
+    start_from: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
 ) -> Fitted:
@@ -69,6 +71,10 @@ def fit_scans(
     axes : str, optional
         Where the axes of the arrays really point, such as "SPR", for scans whose headers are
         wrong. By default the headers are believed.
+    start_from : path or str, optional
+        A model of scans to go on from, such as "brain-t1", which comes with Aberra: for the few
+        healthy scans that one has of one's own scanner. It decides the localiser and how scans are
+        prepared. By default training begins with nothing.
     seed : int, default=0
         The same seed and scans give the same model.
     time_budget : float, optional
@@ -109,7 +115,12 @@ def fit_scans(
     """
     source, target = Path(path), None if output is None else Path(output)
     check_choices(preset=(preset, Preset), look_for=(look_for, LookFor))
-    plan = plan_for("volumes", detector, robust, seed, time_budget)
+    begin: Start | None = None
+    if start_from is None:
+        plan = plan_for("volumes", detector, robust, seed, time_budget)
+    else:
+        begin = start(start_from, seed, time_budget, robust, detector=detector, preset=preset)
+        plan = begin.plan
     axes = None if axes is None else checked_axes(axes)
 
     def learn() -> tuple[Any, Recipe]:
@@ -118,10 +129,15 @@ def fit_scans(
         if "holdout" in plan.detector.get_params(deep=False):
             plan.detector.set_params(holdout=0.0)  # whole scans are held out instead
         preparation = Preparation(size=pixels_for(plan.detector, preset))
+        if begin is not None:
+            preparation = begin.preparation
         slices = _train(model, scans, preparation, plan, None if target is None else target.parent)
         height = _height(model, plan, scans, preparation)
         model.map_threshold_ = height
-        return model, _recipe(scans, slices, plan, preparation, height)
+        recipe = _recipe(scans, slices, plan, preparation, height)
+        if begin is not None:
+            recipe.choices.insert(0, ("started from", begin.name))
+        return model, recipe
 
     return carried_out(learn, source, target)
 
