@@ -307,7 +307,7 @@ class Localiser(Scorer):
         """Train a member that has been trained before; most localisers cannot."""
         raise DataError(
             f"{type(self).__name__} cannot go on from what was learnt elsewhere. Fit it on your "
-            "images alone, or use NearestHealthy, DDPM, AnoDDPM or ADDM."
+            "images alone, or use NearestHealthy, PatchFinder, DDPM, AnoDDPM or ADDM."
         )
 
     def _held_out(
