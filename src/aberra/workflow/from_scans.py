@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import read_volume
 from aberra.data.mri.prepare import Preparation
 from aberra.errors import DataError
+from aberra.localise.healthy import CalmScan, healthy_scans
 from aberra.localise.likeness import Looks, look_of
 from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
 from aberra.progress import advance
@@ -132,9 +133,12 @@ def fit_scans(
         if begin is not None:
             preparation = begin.preparation
         slices = _train(model, scans, preparation, plan, None if target is None else target.parent)
-        height = _height(model, plan, scans, preparation)
+        calm = _calm_scans(model, scans, preparation)
+        height = _height(calm, plan)
         model.map_threshold_ = height
-        recipe = _recipe(scans, slices, plan, preparation, height)
+        # Scans that trained would say little about what is usual.
+        healthy = asdict(healthy_scans(calm, height)) if scans.held else {}
+        recipe = replace(_recipe(scans, slices, plan, preparation, height), healthy=healthy)
         if begin is not None:
             recipe.choices.insert(0, ("started from", begin.name))
         return model, recipe
@@ -171,8 +175,8 @@ def _train(
     return trained
 
 
-def _height(model: Any, plan: Plan, scans: Scans, preparation: Preparation) -> float:
-    """Place the height of the map on the brains of scans, exactly as scoring will see them."""
+def _calm_scans(model: Any, scans: Scans, preparation: Preparation) -> list[CalmScan]:
+    """Draw maps of the scans that place the height, exactly as scoring will."""
     seen = []
     for k, path in enumerate(scans.for_height):
         try:
@@ -181,11 +185,17 @@ def _height(model: Any, plan: Plan, scans: Scans, preparation: Preparation) -> f
             scored = score_volume(model, scan, preparation, brain, threshold=np.inf)
         except DataError:  # a training scan, named when the slices were collected
             continue
-        seen.append(scored.anomaly_map[scored.scored & brain])
+        seen.append(CalmScan.of(scored, brain))
         advance("threshold", (k + 1) / len(scans.for_height), path.name)
     if not seen:
         raise DataError("None of the scans could be used to place the threshold of the map.")
-    return float(np.quantile(np.concatenate(seen), 1 - plan.detector.false_alarm_rate))
+    return seen
+
+
+def _height(calm: list[CalmScan], plan: Plan) -> float:
+    """Place the height of the map on the brains of scans."""
+    values = np.concatenate([one.values for one in calm])
+    return float(np.quantile(values, 1 - plan.detector.false_alarm_rate))
 
 
 def _recipe(
