@@ -29,6 +29,7 @@ from aberra.contract.maps import upper_quantile
 from aberra.localise.protocols import anoddpm
 from aberra.localise.restorers import MapStyle
 from aberra.reproduce.mri_slices import Slices, head_mask, ixi, tumour_slices
+from benchmarks.brain_contrast import Recontrasted
 from benchmarks.brain_scenes import Scene, all_scenes, figures, judged
 from benchmarks.map_defaults import COMMON, Judged, rounded
 from benchmarks.records import append, environment, read
@@ -39,7 +40,12 @@ TITLES = ("choose", "report", "choose, other scanner", "report, other scanner")
 SEEDS = (0, 1, 2)
 STEPS = 1000
 NET, SIZE_ONLY = MapStyle("net", 5), MapStyle("absolute", 5)
-NETWORKS: dict[str, Callable[..., Any]] = {"ADDM": ADDM, "DDPM": DDPM, "PatchFinder": PatchFinder}
+NETWORKS: dict[str, Callable[..., Any]] = {
+    "ADDM": ADDM,
+    "DDPM": DDPM,
+    "ADDM-other-contrasts": Recontrasted,
+    "PatchFinder": PatchFinder,
+}
 
 Images = NDArray[np.float32]
 Maps = Callable[[Images], Images]  # slices (n, 1, h, w) in, maps (n, h, w) out
@@ -61,7 +67,8 @@ def train(args: argparse.Namespace) -> None:
             if path.exists():
                 continue
             model = kind(train_steps=STEPS, holdout=0.0, random_state=seed, checkpoint=str(MODELS))
-            save(model.fit(slices.images, groups=slices.subject), path)
+            model.fit(slices.images, groups=slices.subject)
+            save(model.plain() if isinstance(model, Recontrasted) else model, path)
             print(path, flush=True)
 
 
@@ -109,6 +116,9 @@ def pieces(slices: Slices, seed: int) -> Iterator[tuple[str, Maps]]:
             model = load(network_path(name, seed))
             way = (0.1,) if isinstance(model, DDPM) else (None,)
             plain = joined(shared, model, 0.0, way, style=SIZE_ONLY, relative=False)
+            if name == "ADDM-other-contrasts":
+                yield "ADDM: trained in other contrasts", plain
+                continue
             if isinstance(model, PatchFinder):
                 yield name, model.anomaly_map
                 yield f"{name}: averaged over 5 x 5", plain
