@@ -180,3 +180,16 @@ def test_held_out_scans_give_percentiles_and_p_values(tmp_path, monkeypatch):
     line = pd.read_csv(tmp_path / "maps" / "scores.csv").iloc[0]
     assert line["percentile"] == 100.0
     assert pd.read_csv(tmp_path / "maps" / "s_findings.csv")["p_value"][0] == 0.5
+
+
+def test_slices_reach_the_end_of_the_brain_when_asked(tmp_path):
+    scan, _ = head_phantom()
+    write_nifti(tmp_path / "healthy" / "h.nii.gz", scan.array, scan)
+    shares = {}
+    for whole in (False, True):
+        fitted = fit_scans(tmp_path / "healthy", detector="intensity", whole_brain=whole)
+        score(fitted, tmp_path / "healthy", tmp_path / f"maps-{whole}")
+        table = pd.read_csv(tmp_path / f"maps-{whole}" / "scores.csv")
+        shares[whole] = float(table["not_scored"][0])
+    assert shares[False] > 0.15
+    assert shares[True] < 0.1

@@ -26,6 +26,8 @@ from aberra.workflow.plan import Plan, pixels_for, plan_for
 from aberra.workflow.start import Start, start
 from aberra.workflow.training_scans import Scans, slice_name, thinned
 
+DEEPEST = 250.0  # mm; no brain reaches so far down, and slices below its end are left out
+
 
 def fit_scans(
     path: str | Path,
@@ -37,6 +39,7 @@ def fit_scans(
     look_for: LookFor | None = None,
     pattern: str = "*",
     axes: str | None = None,
+    whole_brain: bool = False,
     start_from: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
@@ -72,6 +75,10 @@ def fit_scans(
     axes : str, optional
         Where the axes of the arrays really point, such as "SPR", for scans whose headers are
         wrong. By default the headers are believed.
+    whole_brain : bool, default=False
+        Whether slices go down to the end of the brain, cerebellum and brain stem included. By
+        default they end 78 mm below its top, as in the tables of the papers, and what lies below
+        is not looked at. A model that `start_from` names has decided that already.
     start_from : path or str, optional
         A model of scans to go on from, such as "brain-t1", which comes with Aberra: for the few
         healthy scans that one has of one's own scanner. It decides the localiser and how scans are
@@ -120,7 +127,8 @@ def fit_scans(
     if start_from is None:
         plan = plan_for("volumes", detector, robust, seed, time_budget)
     else:
-        begin = start(start_from, seed, time_budget, robust, detector=detector, preset=preset)
+        asked = {"detector": detector, "preset": preset, "whole_brain": whole_brain or None}
+        begin = start(start_from, seed, time_budget, robust, **asked)
         plan = begin.plan
     axes = None if axes is None else checked_axes(axes)
 
@@ -130,6 +138,8 @@ def fit_scans(
         if "holdout" in plan.detector.get_params(deep=False):
             plan.detector.set_params(holdout=0.0)  # whole scans are held out instead
         preparation = Preparation(size=pixels_for(plan.detector, preset))
+        if whole_brain:
+            preparation = replace(preparation, below_top=(preparation.below_top[0], DEEPEST))
         if begin is not None:
             preparation = begin.preparation
         slices = _train(model, scans, preparation, plan, None if target is None else target.parent)

@@ -13,7 +13,7 @@ from aberra.workflow.choices import ALONE
 from aberra.workflow.opened import opened
 from aberra.workflow.plan import Plan
 
-DECIDED = ("detector", "preset")  # by the model that is there
+DECIDED = ("detector", "preset", "whole_brain")  # by the model that is there
 
 
 @dataclass(frozen=True)
