@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aberra.data.mri.dicom import is_dicom, read_dicom
-from aberra.data.mri.nifti import FREESURFER, is_nifti, read_nifti
+from aberra.data.mri.nifti import FREESURFER, PAIRED, is_nifti, read_nifti
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 
@@ -71,7 +71,7 @@ def find_volumes(folder: str | Path, pattern: str = "*") -> list[Path]:
 
 def stem(path: Path) -> str:
     """Return the name of a scan without its ending."""
-    for ending in (".nii.gz", ".nii", *FREESURFER):
+    for ending in (".nii.gz", ".nii", PAIRED, *FREESURFER):
         if path.name.lower().endswith(ending):
             return path.name[: -len(ending)]
     return path.name
