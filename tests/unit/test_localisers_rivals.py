@@ -421,7 +421,7 @@ def test_training_goes_on_after_an_interruption(name, last, tmp_path, monkeypatc
             raise InterruptedFitError
         return batch_of(*given)
 
-    if last >= 3 and name in ("SpatialAE", "DenseVAE"):
+    if last >= 3 and name in ("SpatialAE", "DenseVAE", "PatchFinder"):
         model.set_params(train_steps=6)
         whole = clone(QUICK[name]).set_params(train_steps=6).fit(images)
     with monkeypatch.context() as patch:
