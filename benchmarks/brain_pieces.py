@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from torch import Tensor
 
-from aberra import ADDM, DDPM, IntensityThreshold, NearestHealthy, load, save
+from aberra import ADDM, DDPM, IntensityThreshold, NearestHealthy, PatchFinder, load, save
 from aberra.contract.maps import upper_quantile
 from aberra.localise.protocols import anoddpm
 from aberra.localise.restorers import MapStyle
 from aberra.reproduce.mri_slices import Slices, head_mask, ixi, tumour_slices
+from benchmarks.brain_contrast import Recontrasted
 from benchmarks.brain_scenes import Scene, all_scenes, figures, judged
 from benchmarks.map_defaults import COMMON, Judged, rounded
 from benchmarks.records import append, environment, read
@@ -39,7 +40,12 @@ TITLES = ("choose", "report", "choose, other scanner", "report, other scanner")
 SEEDS = (0, 1, 2)
 STEPS = 1000
 NET, SIZE_ONLY = MapStyle("net", 5), MapStyle("absolute", 5)
-NETWORKS: dict[str, Callable[..., Any]] = {"ADDM": ADDM, "DDPM": DDPM}
+NETWORKS: dict[str, Callable[..., Any]] = {
+    "ADDM": ADDM,
+    "DDPM": DDPM,
+    "ADDM-other-contrasts": Recontrasted,
+    "PatchFinder": PatchFinder,
+}
 
 Images = NDArray[np.float32]
 Maps = Callable[[Images], Images]  # slices (n, 1, h, w) in, maps (n, h, w) out
@@ -51,16 +57,18 @@ def network_path(name: str, seed: int) -> Path:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train what is missing, ADDM and the same network without the adversarial term in turns."""
+    """Train what is missing, the networks in turns."""
     slices = ixi()["train"]
     MODELS.mkdir(parents=True, exist_ok=True)
     for seed in args.seeds:
-        for name, kind in NETWORKS.items():
+        for name in args.networks:
+            kind = NETWORKS[name]
             path = network_path(name, seed)
             if path.exists():
                 continue
             model = kind(train_steps=STEPS, holdout=0.0, random_state=seed, checkpoint=str(MODELS))
-            save(model.fit(slices.images, groups=slices.subject), path)
+            model.fit(slices.images, groups=slices.subject)
+            save(model.plain() if isinstance(model, Recontrasted) else model, path)
             print(path, flush=True)
 
 
@@ -70,7 +78,7 @@ class Shared:
 
     near: NearestHealthy
     blends: dict[int, list[tuple[Tensor, Tensor, Tensor]]] = field(default_factory=dict)
-    restored: dict[tuple[int, int, float], Images] = field(default_factory=dict)
+    restored: dict[tuple[int, int, float | None], Images] = field(default_factory=dict)
     seen: list[Images] = field(default_factory=list)  # keeps the arrays, so that ids stay theirs
 
     def compared(self, images: Images) -> list[tuple[Tensor, Tensor, Tensor]]:
@@ -81,11 +89,12 @@ class Shared:
             self.blends[id(images)] = atlas.compared(atlas.nets[0], atlas.frame.inward(images))
         return self.blends[id(images)]
 
-    def restoration(self, model: Any, start: float, images: Images) -> Images:
-        """Return what a network makes of the images from one start, in [0, 1]."""
+    def restoration(self, model: Any, start: float | None, images: Images) -> Images:
+        """Return what a network makes of the images in [0, 1], a diffusion model from one start."""
         key = (id(model), id(images), start)
         if key not in self.restored:
-            self.restored[key] = model.set_params(start=start).reconstruct(images)
+            ready = model if start is None else model.set_params(start=start)
+            self.restored[key] = ready.reconstruct(images)
         return self.restored[key]
 
 
@@ -105,11 +114,21 @@ def pieces(slices: Slices, seed: int) -> Iterator[tuple[str, Maps]]:
     for name in NETWORKS:
         if network_path(name, seed).exists():
             model = load(network_path(name, seed))
-            yield name, joined(shared, model, 0.0, style=SIZE_ONLY, relative=False)
-            yield f"{name}: net difference", joined(shared, model, 0.0, relative=False)
-            yield f"{name}: + relative to the nearest healthy", joined(shared, model, 0.0)
-            yield f"{name}: + mean with NearestHealthy", joined(shared, model, 0.5)
-            yield f"{name}: + starts 0.1 and 0.2", joined(shared, model, 0.5, (0.1, 0.2))
+            way = (0.1,) if isinstance(model, DDPM) else (None,)
+            plain = joined(shared, model, 0.0, way, style=SIZE_ONLY, relative=False)
+            if name == "ADDM-other-contrasts":
+                yield "ADDM: trained in other contrasts", plain
+                continue
+            if isinstance(model, PatchFinder):
+                yield name, model.anomaly_map
+                yield f"{name}: averaged over 5 x 5", plain
+            else:
+                yield name, plain
+            yield f"{name}: net difference", joined(shared, model, 0.0, way, relative=False)
+            yield f"{name}: + relative to the nearest healthy", joined(shared, model, 0.0, way)
+            yield f"{name}: + mean with NearestHealthy", joined(shared, model, 0.5, way)
+            if isinstance(model, DDPM):
+                yield f"{name}: + starts 0.1 and 0.2", joined(shared, model, 0.5, (0.1, 0.2))
 
 
 def blend_maps(shared: Shared, style: MapStyle, relative: bool) -> Maps:
@@ -121,7 +140,7 @@ def joined(
     shared: Shared,
     model: Any,
     share: float,
-    starts: tuple[float, ...] = (0.1,),
+    starts: tuple[float | None, ...],
     style: MapStyle = NET,
     relative: bool = True,
 ) -> Maps:
@@ -237,6 +256,7 @@ def main() -> None:
     )
     parser.add_argument("task", choices=tasks)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
     parser.add_argument("--scenes", nargs="+", default=list(TITLES), choices=TITLES)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()

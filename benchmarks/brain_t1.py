@@ -1,7 +1,8 @@
 """The model `brain-t1` that comes with the package: how it was made, and what it finds.
 
 ABERRA_DATA=... python -m benchmarks.brain_t1 make        the model file of the package
-ABERRA_DATA=... python -m benchmarks.brain_t1 measure     results/brain_t1.jsonl
+ABERRA_DATA=... python -m benchmarks.brain_t1 note        how it scores healthy scans, into the file
+ABERRA_DATA=... python -m benchmarks.brain_t1 measure     results/brain_t1.jsonl; --seed: lesions
 
 The model keeps averages of slices of healthy IXI subjects, prepared as `aberra score` prepares
 scans. The subjects of the eight whole volumes train nothing and place no threshold: they are
@@ -21,11 +22,13 @@ from numpy.typing import NDArray
 from scipy import ndimage
 
 from aberra import NearestHealthy, load
+from aberra.contract.maps import TOP_SHARE
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import read_volume
 from aberra.data.mri.grid import cut
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume
+from aberra.localise.healthy import CalmScan, healthy_scans
 from aberra.localise.likeness import Looks, look_of
 from aberra.localise.volumes import ScoredVolume, score_volume
 from aberra.model_file import load_notes
@@ -68,13 +71,18 @@ def slices_of(names: NDArray[Any], held: Any) -> tuple[Images, Flags, NDArray[An
     return np.concatenate(images), np.concatenate(brains), np.array(owners)
 
 
+def all_names(held: Any) -> NDArray[Any]:
+    """Return the subjects in a random order, those of the whole heads left out."""
+    unseen = {path.name.removesuffix("_t1w.nii.gz") for path in volumes()}
+    names = np.array([n for n in np.unique(held["subject"]) if n not in unseen])
+    return np.random.default_rng(0).permutation(names)
+
+
 def make(args: argparse.Namespace) -> None:
     """Learn from the IXI slices, and save model and recipe."""
     file = np.load(data_folder() / "mri" / "ixi185_t1_axial128.npz")
     held = {name: file[name] for name in file.files}
-    unseen = {path.name.removesuffix("_t1w.nii.gz") for path in volumes()}
-    names = np.array([n for n in np.unique(held["subject"]) if n not in unseen])
-    names = np.random.default_rng(0).permutation(names)
+    names = all_names(held)
     images, _, owners = slices_of(names[N_CALM:], held)
     calm, brains, _ = slices_of(names[:N_CALM], held)
     model = NearestHealthy(
@@ -96,7 +104,33 @@ def make(args: argparse.Namespace) -> None:
         looks=asdict(Looks.of([look_of(images[owners == name]) for name in names[N_CALM:]])),
     )
     save_with_recipe(model, recipe, MODEL)
+    noted(args)
     print(MODEL, MODEL.stat().st_size / 1e6, "MB", n, "averages", model.map_threshold_)
+
+
+def noted(args: argparse.Namespace) -> None:
+    """Note in the model file how the healthy subjects that placed the thresholds were scored."""
+    model, recipe = load(MODEL), Recipe.of(load_notes(MODEL))
+    assert recipe is not None
+    assert recipe.map_threshold is not None
+    file = np.load(data_folder() / "mri" / "ixi185_t1_axial128.npz")
+    held = {name: file[name] for name in file.files}
+    calm = healthy_scans([calm_scan(model, name, held) for name in all_names(held)[:N_CALM]],
+                         recipe.map_threshold)  # fmt: skip
+    save_with_recipe(model, replace(recipe, healthy=asdict(calm)), MODEL)
+    print(calm)
+
+
+def calm_scan(model: Any, name: str, held: Any) -> CalmScan:
+    """Return the map of a subject's slices, on the grid of the slices."""
+    own = held["subject"] == name
+    stack = Volume(held["img"][own].astype(np.float32), STACK)
+    images, grid = prepare(stack, held["brain"][own], IN_STACK)
+    inside = cut(Volume(held["brain"][own].astype(np.float32), STACK), grid, 0.0) > 0.5
+    values = model.anomaly_map(images)[inside]
+    k = max(1, round(TOP_SHARE * values.size))
+    score = float(np.partition(values, values.size - k)[-k:].mean(dtype=np.float64))
+    return CalmScan(values, np.packbits(inside), inside.shape, grid.affine, score)
 
 
 def with_lesion(
@@ -122,14 +156,14 @@ def measure(args: argparse.Namespace) -> None:
     """Score the unseen heads, healthy and with lesions, as `aberra score` does."""
     model, recipe = load(MODEL), Recipe.of(load_notes(MODEL))
     assert recipe is not None
-    for line in measured(model, recipe):
-        append(args.out, {**line, **environment()})
+    for line in measured(model, recipe, args.seed):
+        append(args.out, {"seed": args.seed, **line, **environment()})
         print(line, flush=True)
 
 
-def measured(model: Any, recipe: Recipe) -> Iterator[dict[str, Any]]:
+def measured(model: Any, recipe: Recipe, seed: int) -> Iterator[dict[str, Any]]:
     """Yield one line for each healthy head and each lesion."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(seed)
     paths = volumes()
     calm: list[tuple[Volume, Flags, ScoredVolume]] = []
     for path in paths:
@@ -180,11 +214,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("task", choices=("make", "measure"))
+    parser.add_argument("task", choices=("make", "note", "measure"))
     parser.add_argument("--kept", type=int, default=290)
+    parser.add_argument("--seed", type=int, default=7, help="of the pasted lesions")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    {"make": make, "measure": measure}[args.task](args)
+    {"make": make, "note": noted, "measure": measure}[args.task](args)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from aberra.localise.diffusion import ADDM as ADDM, AnoDDPM as AnoDDPM, DDPM as 
 from aberra.localise.fanogan import FAnoGAN as FAnoGAN
 from aberra.localise.intensity import IntensityThreshold as IntensityThreshold
 from aberra.localise.nearest import NearestHealthy as NearestHealthy
+from aberra.localise.patch_finder import PatchFinder as PatchFinder
 from aberra.localise.reconstruction import DenseVAE as DenseVAE, SpatialAE as SpatialAE
 from aberra.localise.vqvae_transformer import VQTransformer as VQTransformer
 from aberra.model_file import load as load, save as save

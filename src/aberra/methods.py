@@ -199,6 +199,15 @@ _METHODS = [
         localises=True,
     ),
     Method(
+        "PatchFinder",
+        "aberra.localise.patch_finder",
+        "Foreign patches are pasted into healthy images, and a network learns to find them; what "
+        "it finds in a new image is odd.",
+        shell="patch-finder",
+        takes="images",
+        localises=True,
+    ),
+    Method(
         "IntensityThreshold",
         "aberra.localise.intensity",
         "Each pixel is compared with the median of the healthy images; there is no network.",

@@ -16,13 +16,14 @@ from aberra.explain.reasons import Reason
 
 if TYPE_CHECKING:
     from aberra.data.mri.prepare import Preparation
+    from aberra.localise.healthy import HealthyScans
     from aberra.localise.likeness import Looks
 
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
 N_QUANTILES = 1001
 # Fields that the first recipes lacked.
-LATER = {"quantiles", "map_threshold", "pattern", "axes", "looks"}
+LATER = {"quantiles", "map_threshold", "pattern", "axes", "looks", "healthy"}
 FORMER = {"seconds"}  # fields of earlier recipes: wall times made every file another one
 
 Choices = list[tuple[str, str]]  # what was chosen, and why: one pair a line of the summary
@@ -63,6 +64,9 @@ class Recipe:
         Where the array axes of the scans really point, if their headers are wrong.
     looks : dict
         Keywords of `aberra.localise.likeness.Looks`, for volumes: how the training scans looked.
+    healthy : dict
+        Keywords of `aberra.localise.healthy.HealthyScans`, for volumes: how scans that did not
+        train were scored.
     """
 
     kind: Source
@@ -81,6 +85,7 @@ class Recipe:
     pattern: str = "*"
     axes: str | None = None
     looks: dict[str, Any] = field(default_factory=dict)
+    healthy: dict[str, list[float]] = field(default_factory=dict)
 
     def notes(self) -> dict[str, Any]:
         """Return what `aberra.save` keeps beside the model."""
@@ -103,6 +108,12 @@ class Recipe:
         from aberra.localise.likeness import Looks
 
         return Looks(**self.looks) if self.looks else None
+
+    def healthy_scans(self) -> HealthyScans | None:
+        """Return how healthy scans were scored, where that was noted."""
+        from aberra.localise.healthy import HealthyScans
+
+        return HealthyScans(**self.healthy) if self.healthy else None
 
     @classmethod
     def of(cls, notes: Mapping[str, Any]) -> Recipe | None:
@@ -149,6 +160,14 @@ def _perhaps(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or of(value)
 
 
+def _healthy(value: Any) -> bool:
+    """Say whether there are two lists of numbers, one number for each healthy scan."""
+    held = isinstance(value, dict) and set(value) == {"scores", "largest"}
+    if not held or not _named(_listed(_number))(value):
+        return False
+    return len(value["scores"]) == len(value["largest"]) > 0
+
+
 # What each field holds; doubts and choices are looked at where they are made.
 HOLDS: dict[str, Callable[[Any], bool]] = {
     "data": _text,
@@ -163,6 +182,7 @@ HOLDS: dict[str, Callable[[Any], bool]] = {
     "map_threshold": _perhaps(_number),
     "pattern": _text,
     "axes": _perhaps(_text),
+    "healthy": lambda value: value == {} or _healthy(value),
 }
 
 

@@ -177,6 +177,23 @@ def test_sliders_mask_and_crosshair_change_the_picture(visit, scans):
 
 
 @needs_bundle
+def test_window_and_level_change_the_scan_and_can_be_reset(visit, scans):
+    page = visit(catalogue(scans))
+    shown(page, "head-0.nii.gz")
+    slide(page, "opacity", 0)
+    first, usual = picture(page), page.locator("#level").input_value()
+    slide(page, "level", page.locator("#level").get_attribute("max"))
+    assert picture(page).mean() < 0.9 * first.mean()
+    slide(page, "level", usual)
+    slide(page, "window", page.locator("#window").get_attribute("min"))
+    stark = picture(page)
+    assert changed(first, stark) > 1000
+    page.keyboard.press("w")
+    assert page.locator("#level").input_value() == usual
+    assert changed(first, picture(page)) < 100
+
+
+@needs_bundle
 def test_the_crosshair_stands_where_the_lesion_is(visit, scans):
     page = visit(catalogue(scans))
     for name, x in (("head-0.nii.gz", -30), ("head-1.nii.gz", -10), ("head-2.nii.gz", 10)):
@@ -258,7 +275,7 @@ def test_a_whole_review_without_a_mouse(visit, scans):
     shown(page, "head-1.nii.gz")
     assert outlined(page)
     visited = []
-    for _ in range(9):
+    for _ in range(12):
         page.keyboard.press("Tab")
         visited.append(focused(page))
         assert outlined(page), visited[-1]
@@ -269,11 +286,14 @@ def test_a_whole_review_without_a_mouse(visit, scans):
         "canvas",
         "opacity",
         "threshol",
+        "level",
+        "window",
+        "reset",
         "mask",
         "peak",
         "planes",
     ]
-    for _ in range(3):
+    for _ in range(6):
         page.keyboard.press("Shift+Tab")
     before = page.locator("#threshold-value").inner_text()
     page.keyboard.press("ArrowRight")

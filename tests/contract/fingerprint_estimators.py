@@ -211,6 +211,7 @@ LOCALISERS: dict[str, tuple[str, dict[str, Any]]] = {
         {**TRAINED, "unlikely": 0.02, "n_draws": 2, "emphasis": "likelihood",
          "transformer_steps": 3},
     ),
+    "PatchFinder": ("PatchFinder", {**TRAINED, "contrast": 0.5}),
     "IntensityThreshold": ("IntensityThreshold", LEVEL),
     "IntensityThreshold, overall": (
         "IntensityThreshold",

@@ -394,7 +394,8 @@ def test_scans(scans, tmp_path):
     assert list(said["errors"]) == ["broken.nii.gz"]
     table = pd.read_csv(out / "scores.csv").set_index("scan")
     assert table.columns.tolist() == [
-        "map", "segmentation", "score", "millilitres", "findings", "not_scored", "remark", "error"
+        "map", "segmentation", "score", "percentile", "millilitres", "findings", "not_scored",
+        "remark", "error"
     ]  # fmt: skip
     assert table["score"]["ward/sick.nii.gz"] > table["score"]["h.nii.gz"]
     assert table["map"]["ward/sick.nii.gz"] == "ward/sick_anomaly.nii.gz"

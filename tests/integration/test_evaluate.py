@@ -12,6 +12,7 @@ from aberra.cli import app
 from aberra.data.mri.nifti import write_nifti
 from aberra.data.mri.phantom import head_phantom
 from aberra.errors import DataError
+from aberra.report.evaluation import OutlinedSlice, chosen_cases
 from aberra.workflow import evaluate, fit
 from aberra.workflow.evaluating import interval_over, mask_of
 
@@ -55,6 +56,13 @@ def test_lesions_are_found_and_everything_is_written(data, tmp_path):
     text = (tmp_path / "out" / "evaluation.md").read_text()
     assert "on 3 scans" in text
     assert "By size of the lesion" in text
+    html = (tmp_path / "out" / "evaluation.html").read_text()
+    assert html.count("<figure>") == 2  # the scan without a lesion has nothing to show
+    assert html.count("data:image/png") == 8
+    assert "The worst, by Dice" in html
+    assert "Scan by scan" in html
+    assert "<script" in html
+    assert "http://" not in html
 
 
 def test_a_scan_without_a_mask_is_left_out_and_named(data, tmp_path):
@@ -97,3 +105,18 @@ def test_the_command_says_where_the_page_is(data, tmp_path):
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert {line["metric"] for line in told["metrics"]} >= {"auroc", "dice", "average_precision"}
+
+
+def test_pictures_show_the_middle_and_the_worst_and_never_the_best():
+    lesion = np.zeros((8, 8), bool)
+    lesion[2:5, 2:5] = True
+    flat = np.full((8, 8), 0.5, np.float32)
+    slices = [OutlinedSlice(str(k), 10.0, flat, flat, flat * k, lesion) for k in range(9)]
+    slices.append(OutlinedSlice("healthy", 10.0, flat, flat, flat, np.zeros((8, 8), bool)))
+    dices = [k / 10 for k in range(9)] + [0.0]
+    middle, worst = chosen_cases(slices, dices, 0.5)
+    assert [case.name for case in middle.cases] == ["3", "4", "5"]
+    assert [case.name for case in worst.cases] == ["0", "1", "2"]
+    assert chosen_cases(slices[-1:], [0.0], 0.5) == []
+    (only,) = chosen_cases(slices[:2], dices, 0.5)
+    assert [case.name for case in only.cases] == ["0", "1"]

@@ -19,6 +19,7 @@ from aberra import (
     IntensityThreshold,
     MultiView,
     NearestHealthy,
+    PatchFinder,
     SpatialAE,
     VQTransformer,
 )
@@ -39,6 +40,7 @@ POSITIONAL = {
     DenseVAE: ["preset"],
     FAnoGAN: ["preset"],
     VQTransformer: ["preset"],
+    PatchFinder: ["preset"],
     IntensityThreshold: ["side"],
     NearestHealthy: ["n_neighbours"],
 }

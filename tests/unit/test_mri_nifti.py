@@ -6,7 +6,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
-from aberra.data.mri.files import find_volumes, read_volume
+from aberra.data.mri.files import find_volumes, read_volume, stem
 from aberra.data.mri.nifti import read_mask, read_nifti, write_nifti
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
@@ -168,3 +168,20 @@ def test_the_missing_extra_is_named(save, monkeypatch):
     monkeypatch.setitem(sys.modules, "nibabel", None)
     with pytest.raises(ImportError, match=r'pip install "aberra\[mri\]"'):
         read_nifti(path)
+
+
+def test_a_pair_of_files_is_one_scan_and_analyze_needs_axes(tmp_path):
+    nib.save(nib.Nifti1Pair(numbers(), AFFINE), tmp_path / "pair.img")
+    old = nib.AnalyzeImage(numbers(), np.diag([2.0, 1.5, 3.0, 1.0]))
+    nib.save(old, tmp_path / "old.img")
+    (tmp_path / "disc.img").write_bytes(b"no header beside it")
+    first, second = find_volumes(tmp_path)
+    assert (stem(first), stem(second)) == ("old", "pair")
+    np.testing.assert_array_equal(read_volume(second).array, numbers())
+    np.testing.assert_allclose(read_volume(second).affine, AFFINE)
+    with pytest.raises(DataError, match="does not say how the head lies"):
+        read_volume(first)
+    scan = read_volume(first, axes="LAS")
+    np.testing.assert_array_equal(scan.array, numbers())
+    assert scan.directions == "LAS"
+    np.testing.assert_allclose(scan.spacing, [2.0, 1.5, 3.0])

@@ -25,6 +25,7 @@ from aberra import (
     IntensityThreshold,
     MultiView,
     NearestHealthy,
+    PatchFinder,
     SpatialAE,
     VQTransformer,
 )
@@ -56,6 +57,7 @@ LOCALISERS = [
     DenseVAE(**BRIEF),
     FAnoGAN(encoder_steps=1, **BRIEF),
     VQTransformer(transformer_steps=1, **BRIEF),
+    PatchFinder(**BRIEF),
     IntensityThreshold(random_state=0),
     NearestHealthy(random_state=0),
 ]

@@ -323,6 +323,21 @@ def test_a_dicom_series_arrives_as_nifti(tmp_path, secret):
     assert "leads out of the folder" in refused.json()["error"]
 
 
+def test_a_scan_of_freesurfer_arrives_as_nifti(tmp_path, secret):
+    stored = np.random.default_rng(0).random((5, 6, 7), dtype=np.float32)
+    nibabel.save(nibabel.MGHImage(stored, np.diag([2.0, 2, 3, 1])), tmp_path / "brain.mgz")
+    os.mkfifo(tmp_path / "pipe.mgz")
+    with running(catalogue(tmp_path)) as door, browser(door) as client:
+        (scan,) = client.get("/api/0/scans").json()["scans"]  # a pipe is no scan
+        image = nibabel.Nifti1Image.from_bytes(client.get(f"/files/{scan['scan']}").content)
+        (tmp_path / "brain.mgz").unlink()
+        os.mkfifo(tmp_path / "brain.mgz")
+        refused = client.get(f"/files/{scan['scan']}")
+    np.testing.assert_allclose(image.get_fdata(), stored, rtol=1e-6)
+    assert refused.status_code == 422
+    assert "not a regular file" in refused.json()["error"]
+
+
 def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     X, _ = dirty_blob
     model = IADC(OCSVM(), n_members=2, max_rounds=20, random_state=0).fit(X)

@@ -85,7 +85,7 @@ def test_the_defaults_are_those_of_the_classes():
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_a_time_budget_needs_a_training_that_can_stop(name):
-    stops = name in ("addm", "ddpm", "anoddpm", "spatial-ae", "dense-vae")
+    stops = name in ("addm", "ddpm", "anoddpm", "spatial-ae", "dense-vae", "patch-finder")
     assert plan_for("images", name, "iadc", 0, 1.0).minutes == 1.0
     for robust in ("none", "adc"):
         if stops and robust == "none":

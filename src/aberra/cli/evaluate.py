@@ -44,7 +44,8 @@ def evaluate(
 
     Masks are compared with what the model flags by itself and are never used to choose
     anything, except where a metric is called an oracle. You get evaluation.md to read,
-    evaluation.json, and patients.csv with one line for each scan.
+    evaluation.html with pictures of scans that went as usual or badly, evaluation.json, and
+    patients.csv with one line for each scan.
 
     Example: aberra evaluate brain-t1 scans/ --masks masks/ -o evaluation/
     """

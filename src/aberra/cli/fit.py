@@ -183,6 +183,23 @@ def fit(
             "of the files are wrong."
         ),
     ] = None,
+    whole_brain: Annotated[
+        bool,
+        typer.Option(
+            "--whole-brain",
+            help="Scans: cut slices down to the end of the brain, cerebellum and brain stem "
+            "included. Without it they end 78 mm below its top.",
+        ),
+    ] = False,
+    start_from: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Scans: a model to go on from, a file or the name brain-t1, for the few healthy "
+            "scans that you have of your own scanner.",
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="The same data and seed give the same model file.")
     ] = 0,
@@ -230,6 +247,8 @@ def fit(
             look_for=look_for,  # type: ignore[arg-type]
             pattern=pattern,
             axes=axes,
+            whole_brain=whole_brain or None,
+            start_from=start_from,
             seed=seed,
             time_budget=time_budget,
         )

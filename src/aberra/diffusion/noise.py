@@ -78,14 +78,37 @@ def pyramid(
     *coarse, finest = _amplitudes()
     total = finest * torch.randn((n, h, w), generator=generator).to(device)
     for k, amplitude in enumerate(coarse):
-        cell = 2 ** (N_OCTAVES - 1 - k)
-        rows, columns = (
-            _bicubic_weights(size, cell, torch.randint(cell, (n,), generator=generator)).to(device)
-            for size in (h, w)
-        )
-        nodes = torch.randn((n, rows.shape[1], columns.shape[1]), generator=generator).to(device)
-        total.baddbmm_(rows.mT @ nodes, columns, alpha=amplitude)
+        nodes, columns = _coarse((n, h, w), 2 ** (N_OCTAVES - 1 - k), generator, device)
+        total.baddbmm_(nodes, columns, alpha=amplitude)
     return total.view(shape)
+
+
+def clouds(
+    shape: tuple[int, int, int, int],
+    generator: torch.Generator,
+    device: torch.device | str = "cpu",
+    cell: int = 32,
+) -> Tensor:
+    """Return one octave of `pyramid`: smooth fields that vary over `cell` pixels, as in `Noise`."""
+    *batch, h, w = shape
+    nodes, columns = _coarse((math.prod(batch), h, w), cell, generator, device)
+    return (nodes @ columns).view(shape)
+
+
+def _coarse(
+    shape: tuple[int, int, int],
+    cell: int,
+    generator: torch.Generator,
+    device: torch.device | str,
+) -> tuple[Tensor, Tensor]:
+    """Return two factors of N smooth fields (N, h, w): rows of nodes, and columns between them."""
+    n, h, w = shape
+    rows, columns = (
+        _bicubic_weights(size, cell, torch.randint(cell, (n,), generator=generator)).to(device)
+        for size in (h, w)
+    )
+    nodes = torch.randn((n, rows.shape[1], columns.shape[1]), generator=generator).to(device)
+    return rows.mT @ nodes, columns
 
 
 def _bicubic_weights(size: int, cell: int, shift: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ from aberra.diffusion.losses import addm_loss, ddpm_loss, discriminator_loss
 from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import SCHEDULES, NoiseSchedule, p_sample, predict_x0, q_sample
 from aberra.loop import Batch, Keeping, Losses, Run, Tempo, train
+from aberra.nets.checkpoint import training_mark
 from aberra.nets.discriminator import Discriminator, DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
 from aberra.nets.unet import Denoiser, UNetPlan, denoiser
@@ -151,13 +152,19 @@ def train_denoiser(
     seed: int,
     place: Place,
     keeping: Keeping | None = None,
+    start: Denoiser | None = None,
 ) -> Denoiser:
     """Train a denoiser on images (n, c, h, w) in [-1, 1]; return its running average.
 
-    The arguments are those of `aberra.loop.train`.
+    The arguments are those of `aberra.loop.train`; `start` is a trained denoiser to begin with.
     """
     run = DiffusionRun(plan, seed, place)
-    train(run, plan, plan.tempo, images, weights, seed, keeping)
+    settings: object = plan
+    if start is not None:
+        for own in (run.denoiser, run.average):
+            own.load_state_dict(start.state_dict())
+        settings = (plan, training_mark("start", start.state_dict().values()))
+    train(run, settings, plan.tempo, images, weights, seed, keeping)
     return run.average.eval()
 
 

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -154,6 +155,50 @@ class Localiser(Scorer):
         self._validate_params()
         self._map_style()  # refuses impossible settings before the training, not after it
         data = self._checked(X, reset=True)
+        return self._learnt(data, sample_weight, groups, self._train)
+
+    @all_or_nothing
+    def adapt(
+        self,
+        X: ArrayLike,
+        y: object = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Go on from what was learnt with healthy images of one's own, and place the thresholds.
+
+        For a model from elsewhere and a few images of another scanner: networks train `train_steps`
+        further, and `NearestHealthy` keeps the images besides those that it has.
+
+        Parameters
+        ----------
+        X, y, sample_weight, groups
+            As for `fit`. Images have the shape that the localiser was fitted on, and their
+            intensities the same units.
+
+        Returns
+        -------
+        self : the localiser
+
+        Raises
+        ------
+        DataError
+            If this localiser can only learn from nothing.
+        """
+        self._validate_params()
+        before = self._current()
+        return self._learnt(
+            self._checked(X, reset=False), sample_weight, groups, partial(self._train_on, before)
+        )
+
+    def _learnt(
+        self,
+        data: Images,
+        sample_weight: ArrayLike | None,
+        groups: ArrayLike | None,
+        train: Callable[..., Restorers],
+    ) -> Self:
+        """Train on some of the images, and place the thresholds on the others."""
         weights = checked_weights(sample_weight, data)
         entropy = entropy_of(self.random_state)
         held = self._held_out(len(data), groups, weights, stream(entropy, 1))
@@ -162,7 +207,8 @@ class Localiser(Scorer):
         which = np.sort(stream(entropy, 2).permutation(which)[:CALIBRATION_IMAGES])
         with self._threads(), keeping_trainings():
             seeds = draw_seeds(entropy, 0, n=1)
-            self.members_ = self._train(self._prepare(data), rows, weights[None], seeds)
+            prepared = self._prepare(data)
+            self.members_ = train(prepared, rows, weights[None], seeds)
             return self._calibrated(data[which], foreground(data[which]), weights[which])
 
     def calibrate(self, X: ArrayLike, mask: ArrayLike | None = None) -> Self:
@@ -243,6 +289,27 @@ class Localiser(Scorer):
             images = FramedImages(prepared.raw, prepared.frame, drawn)
             trained.append(self._train_one(images, own, seed))
         return self._members(prepared.frame, trained)
+
+    def _train_on(
+        self,
+        before: Restorers,
+        prepared: PreparedImages,
+        rows: Rows,
+        weights: NDArray[np.float64],
+        seeds: Sequence[int],
+    ) -> Restorers:
+        """Train the member of a fitted localiser further, on images as it has always seen them."""
+        own = torch.from_numpy(weights[0][rows[0]].astype(np.float32))
+        images = FramedImages(prepared.raw, before.frame, rows[0])
+        net = self._train_further(before.nets[0], images, own, seeds[0])
+        return self._members(before.frame, [net]).as_trained(before)
+
+    def _train_further(self, net: Any, images: TrainingImages, weights: Tensor, seed: int) -> Any:
+        """Train a member that has been trained before; most localisers cannot."""
+        raise DataError(
+            f"{type(self).__name__} cannot go on from what was learnt elsewhere. Fit it on your "
+            "images alone, or use NearestHealthy, PatchFinder, DDPM, AnoDDPM or ADDM."
+        )
 
     def _held_out(
         self,

@@ -167,6 +167,12 @@ class DDPM(NetworkLocaliser):
         plan = self._plan(min(images.shape[2:]))
         return train_denoiser(images, weights, plan, seed, self._place(), self._keeping())
 
+    def _train_further(
+        self, net: Denoiser, images: TrainingImages, weights: Tensor, seed: int
+    ) -> Denoiser:
+        plan = self._plan(min(images.shape[2:]))
+        return train_denoiser(images, weights, plan, seed, self._place(), self._keeping(), net)
+
     def _members(self, frame: Frame, nets: list[Denoiser]) -> Denoisers:
         style = self._style()
         way = Walk(

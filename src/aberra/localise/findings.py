@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -31,6 +32,8 @@ class Finding:
         the scan.
     peak, mean : float
         Highest and mean height of the map in the piece.
+    p_value : float
+        Share of healthy scans that show a piece of this size or more; NaN where it is not known.
     """
 
     number: int
@@ -40,6 +43,7 @@ class Finding:
     z: float
     peak: float
     mean: float
+    p_value: float = float("nan")
 
 
 def findings(
@@ -47,6 +51,7 @@ def findings(
     segmentation: NDArray[np.bool_],
     affine: Affine,
     smallest: float = SMALLEST,
+    p_value: Callable[[float], float] | None = None,
 ) -> list[Finding]:
     """Return the pieces of a segmentation, the largest first.
 
@@ -58,6 +63,8 @@ def findings(
         From voxel to millimetres.
     smallest : float, default=0.1
         Millilitres that a piece must have to be listed.
+    p_value : callable, optional
+        From millilitres to the share of healthy scans with a piece of that size or more.
 
     Returns
     -------
@@ -82,7 +89,8 @@ def findings(
         return []
     centres = apply_affine(affine, np.array(ndimage.center_of_mass(segmentation, labels, at)))
     peaks, means = (f(anomaly_map, labels, at) for f in (ndimage.maximum, ndimage.mean))
-    rows = np.column_stack([sizes[order], centres, peaks, means])
+    chances = [float("nan") if p_value is None else p_value(size) for size in sizes[order]]
+    rows = np.column_stack([sizes[order], centres, peaks, means, chances])
     names = [f.name for f in fields(Finding)][1:]
     return [
         Finding(k + 1, **dict(zip(names, row, strict=True))) for k, row in enumerate(rows.tolist())
@@ -95,6 +103,11 @@ def findings_csv(found: list[Finding]) -> bytes:
     writer = csv.DictWriter(text, [f.name for f in fields(Finding)], lineterminator="\n")
     writer.writeheader()
     for one in found:
-        shown = {k: v if isinstance(v, int) else f"{v:.4g}" for k, v in asdict(one).items()}
-        writer.writerow(shown)
+        writer.writerow({name: _shown(value) for name, value in asdict(one).items()})
     return text.getvalue().encode()
+
+
+def _shown(value: float) -> str:
+    if isinstance(value, int):
+        return str(value)
+    return "" if np.isnan(value) else f"{value:.4g}"

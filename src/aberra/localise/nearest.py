@@ -118,6 +118,14 @@ class Atlas(nn.Module):
         self.register_buffer("trust", torch.ones(plan.n_kept))
 
 
+def atlas_of(images: Tensor, trust: Tensor) -> Atlas:
+    """Return an atlas of images (n, c, h, w), each trusted so far (n,)."""
+    net = Atlas(AtlasPlan(len(images), images.shape[1], (images.shape[2], images.shape[3])))
+    net.images.copy_(images)
+    net.trust.copy_(trust)
+    return net.eval()
+
+
 @dataclass(frozen=True)
 class Comparison:
     """How an image is compared with the atlas."""
@@ -256,11 +264,14 @@ class NearestHealthy(Localiser):
         return MapStyle(self.error, self.smooth)
 
     def _train_one(self, images: TrainingImages, weights: Tensor, seed: int) -> Atlas:
+        return atlas_of(*self._kept(images, weights, seed))
+
+    def _train_further(
+        self, net: Atlas, images: TrainingImages, weights: Tensor, seed: int
+    ) -> Atlas:
+        """Keep new images, or averages of them, besides those that are there."""
         kept, trust = self._kept(images, weights, seed)
-        net = Atlas(AtlasPlan(len(kept), kept.shape[1], (kept.shape[2], kept.shape[3])))
-        net.images.copy_(kept)
-        net.trust.copy_(trust)
-        return net.eval()
+        return atlas_of(torch.cat([net.images, kept]), torch.cat([net.trust, trust]))
 
     def _kept(self, images: TrainingImages, weights: Tensor, seed: int) -> tuple[Tensor, Tensor]:
         """Return what is kept of the images, and how far it is trusted."""

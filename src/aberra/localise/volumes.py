@@ -206,6 +206,7 @@ def score_scan(
     threshold: float | None = None,
     axes: str | None = None,
     looks: Looks | None = None,
+    p_value: Callable[[float], float] | None = None,
 ) -> ScanRecord:
     """Read one scan, score it, and write its map and segmentation to a folder.
 
@@ -230,6 +231,8 @@ def score_scan(
         Where the array axes of the scan really point, if its header is wrong.
     looks : Looks, optional
         How the training scans looked; the record then remarks on a scan that looks unlike them.
+    p_value : callable, optional
+        From the millilitres of a finding to the share of healthy scans with one as large.
 
     Returns
     -------
@@ -239,12 +242,15 @@ def score_scan(
     brain = read_mask(mask(path), scan) if callable(mask) else mask
     scored = score_volume(model, scan, preparation, brain, threshold)
     unlike = "" if looks is None or scored.look is None else looks.remark(scored.look)
-    return _write(scored, path, folder, unlike)
+    affine, flagged = scored.scan.affine, scored.segmentation
+    found = findings(scored.anomaly_map, flagged, affine, p_value=p_value)
+    return _write(scored, found, path, folder, unlike)
 
 
-def _write(scored: ScoredVolume, path: Path, folder: Path, remark: str) -> ScanRecord:
+def _write(
+    scored: ScoredVolume, found: list[Finding], path: Path, folder: Path, remark: str
+) -> ScanRecord:
     name, note = stem(path), f"Aberra: {scored.description}"
-    found = scored.findings
     write_nifti(folder / f"{name}{SCORED}.nii.gz", scored.looked_at, scored.scan, note)
     write_atomically(folder / f"{name}_findings.csv", findings_csv(found))
     return ScanRecord(

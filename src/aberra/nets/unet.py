@@ -1,4 +1,4 @@
-"""The network that predicts the noise: MONAI's time-conditioned U-Net on patches of pixels."""
+"""MONAI's U-Net on patches of pixels, which predicts noise or finds what is foreign."""
 
 from __future__ import annotations
 
@@ -33,6 +33,23 @@ class UNetPlan:
     groups: int = 32
 
 
+def _unet(plan: UNetPlan, n_out: int) -> nn.Module:
+    """Return MONAI's network, which turns channels of patches into so many others."""
+    need("monai", "images", "This network")
+    from monai.networks.nets.diffusion_model_unet import DiffusionModelUNet
+
+    return DiffusionModelUNet(
+        spatial_dims=2,
+        in_channels=plan.n_channels * plan.patch**2,
+        out_channels=n_out * plan.patch**2,
+        channels=plan.widths,
+        num_res_blocks=plan.res_blocks,
+        attention_levels=plan.attention,
+        num_head_channels=plan.head_width,
+        norm_num_groups=min(plan.groups, *plan.widths),
+    )
+
+
 class Denoiser(nn.Module):
     """Predicts the noise in x_t; `time` is t as a share of T."""
 
@@ -40,27 +57,36 @@ class Denoiser(nn.Module):
 
     def __init__(self, plan: UNetPlan) -> None:
         super().__init__()
-        need("monai", "images", "This network")
-        from monai.networks.nets.diffusion_model_unet import DiffusionModelUNet
-
         self.plan = plan
-        inner = plan.n_channels * plan.patch**2
-        self.unet = DiffusionModelUNet(
-            spatial_dims=2,
-            in_channels=inner,
-            out_channels=inner,
-            channels=plan.widths,
-            num_res_blocks=plan.res_blocks,
-            attention_levels=plan.attention,
-            num_head_channels=plan.head_width,
-            norm_num_groups=min(plan.groups, *plan.widths),
-        )
+        self.unet = _unet(plan, plan.n_channels)
 
     def forward(self, xt: Tensor, time: Tensor) -> Tensor:
         """Return eps_hat (B, c, h, w) for xt (B, c, h, w) and time (B,) in [0, 1]."""
         patches = F.pixel_unshuffle(xt, self.plan.patch)
         # The sinusoidal embedding was made for a thousand steps.
         return F.pixel_shuffle(self.unet(patches, 1000 * time), self.plan.patch)
+
+
+class Finder(nn.Module):
+    """Says of each pixel whether it is foreign, and what a foreign one has added to the image."""
+
+    plan: UNetPlan
+
+    def __init__(self, plan: UNetPlan) -> None:
+        super().__init__()
+        self.plan = plan
+        self.unet = _unet(plan, plan.n_channels + 1)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what was added (B, c, h, w) and the logit of being foreign (B, 1, h, w)."""
+        patches = F.pixel_unshuffle(x, self.plan.patch)
+        out = F.pixel_shuffle(self.unet(patches, x.new_zeros(len(x))), self.plan.patch)
+        return out[:, :-1], out[:, -1:]
+
+
+def finder(plan: UNetPlan, seed: int) -> Finder:
+    """Return a freshly initialised finder."""
+    return seeded(lambda: Finder(plan), seed)
 
 
 def denoiser(plan: UNetPlan, seed: int) -> Denoiser:

@@ -14,6 +14,11 @@ from aberra.words import count, number, percent, score
 
 def render(report: Report) -> str:
     """Return the page: one string, the same for the same report."""
+    return rendered("page.html.j2", report=report)
+
+
+def rendered(template: str, **values: object) -> str:
+    """Return a page from one of the templates here, with the style and script that all share."""
     jinja = need("jinja2", "report", "A report")
     environment = jinja.Environment(
         autoescape=True,
@@ -25,8 +30,8 @@ def render(report: Report) -> str:
     environment.filters.update(number=number, percent=percent, score=score)
     environment.globals.update(count=count, low_trust=LOST_TRUST)
     style, script = _part("page.css"), _part("page.js")
-    page: str = environment.get_template("page.html.j2").render(
-        report=report, style=style, script=script, policy=_policy(style, script)
+    page: str = environment.get_template(template).render(
+        style=style, script=script, policy=_policy(style, script), **values
     )
     return page
 

@@ -10,6 +10,7 @@ from typing import Any
 from aberra.data.mri.prepare import Preparation
 from aberra.errors import DataError
 from aberra.files import fingerprint
+from aberra.localise.healthy import HealthyScans
 from aberra.localise.likeness import Looks
 from aberra.localise.volumes import ScanRecord, score_scan
 from aberra.progress import advance
@@ -20,6 +21,7 @@ COLUMNS = (
     "map",
     "segmentation",
     "score",
+    "percentile",
     "millilitres",
     "findings",
     "not_scored",
@@ -42,12 +44,15 @@ class ScanScoring:
         Where the array axes of the scans really point, if their headers are wrong.
     looks : Looks, optional
         How the training scans looked, to remark on others.
+    healthy : HealthyScans, optional
+        How healthy scans were scored, for percentiles and p-values.
     """
 
     preparation: Preparation
     threshold: float
     axes: str | None = None
     looks: Looks | None = None
+    healthy: HealthyScans | None = None
 
 
 def score_scans(
@@ -88,17 +93,18 @@ def score_scans(
                 threshold=way.threshold,
                 axes=way.axes,
                 looks=way.looks,
+                p_value=None if way.healthy is None else way.healthy.p_value,
             )
         except DataError as error:
             record = ScanRecord(path, error=str(error))
-        line = _line(record, name, results.folder)
+        line = _line(record, name, results.folder, way.healthy)
         results.add(line, mark)
         results.write(names)
         advance("scans", (k + 1) / len(waiting), name)
         yield line
 
 
-def _line(record: ScanRecord, name: str, folder: Path) -> Line:
+def _line(record: ScanRecord, name: str, folder: Path, healthy: HealthyScans | None) -> Line:
     if record.map_path is None or record.segmentation_path is None:
         return {**dict.fromkeys(COLUMNS, ""), "scan": name, "error": record.error or ""}
     return {
@@ -106,6 +112,7 @@ def _line(record: ScanRecord, name: str, folder: Path) -> Line:
         "map": record.map_path.relative_to(folder).as_posix(),
         "segmentation": record.segmentation_path.relative_to(folder).as_posix(),
         "score": repr(record.score),
+        "percentile": "" if healthy is None else f"{healthy.percentile(record.score):.1f}",
         "millilitres": f"{record.millilitres:.3f}",
         "findings": str(record.n_findings),
         "not_scored": f"{record.share_not_scored:.3f}",

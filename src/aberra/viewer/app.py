@@ -19,7 +19,7 @@ from aberra.viewer.held import Held
 from aberra.viewer.marks import Marks, ReviewMark
 from aberra.viewer.pages import STATIC, framed_page
 from aberra.viewer.rows import Range, ScoredRows
-from aberra.viewer.series import series_as_nifti
+from aberra.viewer.series import as_nifti, is_for_the_page
 from aberra.viewer.tables import Query as Rows
 from aberra.viewer.tables import ScoreTable
 
@@ -153,8 +153,8 @@ def _add_pages(app: FastAPI, shelf: Shelf, base: str) -> None:
     @app.get("/files/{number}")
     def volume(number: int) -> Response:
         held = shelf.held(number)
-        if held.path.is_dir():
-            return Response(series_as_nifti(held), media_type="application/octet-stream")
+        if not is_for_the_page(held.path):
+            return Response(as_nifti(held), media_type="application/octet-stream")
         return _stream(held, "application/octet-stream", {})
 
 

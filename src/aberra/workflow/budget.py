@@ -54,16 +54,17 @@ class Ending:
     share: float = 1.0
 
 
-def fit_within(model: Any, data: Any, minutes: float | None) -> Ending:
-    """Fit a model; with a limit, end in time with what has been learnt by then, if it can."""
+def fit_within(model: Any, data: Any, minutes: float | None, further: bool = False) -> Ending:
+    """Fit a model, or train it further; with a limit, end in time with what was learnt by then."""
+    learn = model.adapt if further else model.fit
     if minutes is None or not model.stops_early:
-        model.fit(data)
+        learn(data)
         return Ending(minutes)
     budget = Budget(minutes)
     if isinstance(model, IADC):
         return Ending(minutes, fit_in_rounds(model, data, budget))
     with deadline(budget.left) as limit:
-        model.fit(data)
+        learn(data)
     return Ending(minutes) if limit.stopped_at is None else Ending(minutes, True, limit.stopped_at)
 
 

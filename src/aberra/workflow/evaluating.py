@@ -19,6 +19,7 @@ from aberra.data.mri.volume import inverse
 from aberra.errors import DataError
 from aberra.localise.protocols import Evaluation, anoddpm, standard
 from aberra.progress import advance
+from aberra.report.evaluation import OutlinedSlice
 from aberra.workflow.evaluation_files import CONFIDENCE, Evaluated, write_evaluation
 from aberra.workflow.opened import Opened, opened
 
@@ -35,6 +36,7 @@ class OutlinedScan:
     brain: NDArray[np.bool_]
     millilitres: float
     missed_by_slices: float  # share of the lesion that no slice covers
+    shown: OutlinedSlice
 
 
 def evaluate(
@@ -88,7 +90,7 @@ def evaluate(
     seen, errors = _outlined(known, paths, Path(masks))
     found = _judged(seen, known.recipe.map_threshold, seed)
     evaluated = Evaluated(folder, *found, known.recipe.map_threshold, errors)
-    write_evaluation(evaluated, known.name)
+    write_evaluation(evaluated, known.name, [one.shown for one in seen])
     return evaluated
 
 
@@ -140,10 +142,13 @@ def _slices(
     size = float(outlined.sum()) * voxel
     on_slices = float(lesion.sum()) * abs(float(np.linalg.det(grid.affine[:3, :3]))) / 1000.0
     missed = max(0.0, 1 - on_slices / size) if size else 0.0
+    maps = model.anomaly_map(images)
+    k = int(lesion.sum(axis=(1, 2)).argmax())
+    restored = model.reconstruct(images[k : k + 1])[0, 0]
+    depth = float(grid.below_top[k])
+    shown = OutlinedSlice(stem(path), depth, images[k, 0], restored, maps[k], lesion[k])
     # The brain mask may leave out a part of a lesion, which is brain all the same.
-    return OutlinedScan(
-        stem(path), model.anomaly_map(images), lesion, inside | lesion, size, missed
-    )
+    return OutlinedScan(stem(path), maps, lesion, inside | lesion, size, missed, shown)
 
 
 def _judged(

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pandas as pd
 
 from aberra.files import write_atomically
+from aberra.report.evaluation import (
+    EvaluationPage,
+    OutlinedSlice,
+    chosen_cases,
+    evaluation_page,
+    table_of,
+)
+from aberra.words import count
 
 CONFIDENCE = 0.95
 
@@ -20,7 +30,8 @@ class Evaluated:
     Parameters
     ----------
     folder : Path
-        Holds `evaluation.json`, `evaluation.md` and `patients.csv`.
+        Holds `evaluation.json`, `evaluation.md`, `patients.csv`, and `evaluation.html` where
+        Jinja is installed (`pip install "aberra[report]"`).
     patients : DataFrame
         One row a scan: the standard protocol's metrics, and the lesion's millilitres.
     intervals : DataFrame
@@ -41,8 +52,8 @@ class Evaluated:
     errors: dict[str, str]
 
 
-def write_evaluation(found: Evaluated, model: str) -> None:
-    """Write an evaluation to its folder: JSON, a table of the scans, a page to read."""
+def write_evaluation(found: Evaluated, model: str, slices: Sequence[OutlinedSlice]) -> None:
+    """Write an evaluation to its folder: JSON, a table of the scans, pages to read."""
     found.folder.mkdir(parents=True, exist_ok=True)
     tables = {"patients": found.patients.reset_index(), "intervals": found.intervals}
     tables["by_size"] = found.by_size.reset_index()
@@ -53,6 +64,37 @@ def write_evaluation(found: Evaluated, model: str) -> None:
     write_atomically(found.folder / "evaluation.json", json.dumps(whole, indent=1).encode())
     write_atomically(found.folder / "patients.csv", found.patients.to_csv().encode())
     write_atomically(found.folder / "evaluation.md", page(found, model).encode())
+    if find_spec("jinja2") is not None:
+        html = evaluation_page(page_with_pictures(found, model, slices))
+        write_atomically(found.folder / "evaluation.html", html.encode())
+
+
+def page_with_pictures(
+    found: Evaluated, model: str, slices: Sequence[OutlinedSlice]
+) -> EvaluationPage:
+    """Return what the HTML page shows."""
+    dices = [float(found.patients["dice"][one.name]) for one in slices]
+    tables = {
+        "Metrics, with their intervals": found.intervals,
+        "By size of the lesion on a slice (standard)": found.by_size.reset_index(),
+        "Scan by scan (standard)": found.patients.reset_index(),
+        "Left out": pd.DataFrame(list(found.errors.items()), columns=["scan", "why"]),
+    }
+    return EvaluationPage(
+        f"{model} on {count(len(found.patients), 'scan')}",
+        [about(found)],
+        chosen_cases(slices, dices, found.threshold),
+        [table_of(title, table) for title, table in tables.items() if len(table)],
+    )
+
+
+def about(found: Evaluated) -> str:
+    """Say what the numbers mean."""
+    return (
+        f"A pixel is flagged where the map exceeds {found.threshold:.4g}, a height that was placed "
+        f"without labels. Intervals hold {CONFIDENCE:.0%} of the means of scans drawn again. "
+        "Metrics with `oracle` chose their threshold with the labels in view."
+    )
 
 
 def page(found: Evaluated, model: str) -> str:
@@ -61,9 +103,7 @@ def page(found: Evaluated, model: str) -> str:
     lines = [
         f"# {model} on {n} scans",
         "",
-        f"A pixel is flagged where the map exceeds {found.threshold:.4g}, a height that was placed "
-        f"without labels. Intervals hold {CONFIDENCE:.0%} of the means of scans drawn again. "
-        "Metrics with `oracle` chose their threshold with the labels in view.",
+        about(found),
         "",
         *_markdown(found.intervals.round(3)),
         "",

@@ -26,7 +26,7 @@ ONLY_FOR = {
         "fdr",
     ),
     "images": ("preset", "look_for"),
-    "volumes": ("preset", "look_for", "pattern", "axes"),
+    "volumes": ("preset", "look_for", "pattern", "axes", "whole_brain", "start_from"),
 }
 
 
@@ -50,6 +50,8 @@ def fit(
     look_for: LookFor | None = None,
     pattern: str | None = None,
     axes: str | None = None,
+    whole_brain: bool | None = None,
+    start_from: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
 ) -> Fitted:
@@ -101,6 +103,11 @@ def fit(
         Scans: which names in a folder are scans. By default all ("*").
     axes : str, optional
         Scans: where the axes of the arrays really point. By default the headers are believed.
+    whole_brain : bool, optional
+        Scans: whether slices go down to the end of the brain. By default they end 78 mm below its
+        top.
+    start_from : path or str, optional
+        Scans: a model to go on from, such as "brain-t1". By default training begins with nothing.
     seed : int, default=0
         The same seed and data give the same model.
     time_budget : float, optional
@@ -142,7 +149,8 @@ def fit(
     given = {
         "robust": robust, "id_column": id_column, "label_column": label_column, "drop": drop,
         "missing": missing, "sql": sql, "header": header, "preset": preset, "look_for": look_for,
-        "pattern": pattern, "axes": axes, "marks": marks,
+        "pattern": pattern, "axes": axes, "marks": marks, "start_from": start_from,
+        "whole_brain": whole_brain,
         "threshold": threshold, "contamination": contamination, "fdr": fdr,
     }  # fmt: skip
     own = {name: value for name, value in given.items() if value is not None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import read_volume
 from aberra.data.mri.prepare import Preparation
 from aberra.errors import DataError
+from aberra.localise.healthy import CalmScan, healthy_scans
 from aberra.localise.likeness import Looks, look_of
 from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
 from aberra.progress import advance
@@ -22,7 +23,10 @@ from aberra.workflow.choices import LookFor, Preset, check_choices, checked_axes
 from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, pixels_for, plan_for
+from aberra.workflow.start import Start, start
 from aberra.workflow.training_scans import Scans, slice_name, thinned
+
+DEEPEST = 250.0  # mm; no brain reaches so far down, and slices below its end are left out
 
 
 def fit_scans(
@@ -35,6 +39,8 @@ def fit_scans(
     look_for: LookFor | None = None,
     pattern: str = "*",
     axes: str | None = None,
+    whole_brain: bool = False,
+    start_from: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
 ) -> Fitted:
@@ -69,6 +75,14 @@ def fit_scans(
     axes : str, optional
         Where the axes of the arrays really point, such as "SPR", for scans whose headers are
         wrong. By default the headers are believed.
+    whole_brain : bool, default=False
+        Whether slices go down to the end of the brain, cerebellum and brain stem included. By
+        default they end 78 mm below its top, as in the tables of the papers, and what lies below
+        is not looked at. A model that `start_from` names has decided that already.
+    start_from : path or str, optional
+        A model of scans to go on from, such as "brain-t1", which comes with Aberra: for the few
+        healthy scans that one has of one's own scanner. It decides the localiser and how scans are
+        prepared. By default training begins with nothing.
     seed : int, default=0
         The same seed and scans give the same model.
     time_budget : float, optional
@@ -109,7 +123,13 @@ def fit_scans(
     """
     source, target = Path(path), None if output is None else Path(output)
     check_choices(preset=(preset, Preset), look_for=(look_for, LookFor))
-    plan = plan_for("volumes", detector, robust, seed, time_budget)
+    begin: Start | None = None
+    if start_from is None:
+        plan = plan_for("volumes", detector, robust, seed, time_budget)
+    else:
+        asked = {"detector": detector, "preset": preset, "whole_brain": whole_brain or None}
+        begin = start(start_from, seed, time_budget, robust, **asked)
+        plan = begin.plan
     axes = None if axes is None else checked_axes(axes)
 
     def learn() -> tuple[Any, Recipe]:
@@ -118,10 +138,20 @@ def fit_scans(
         if "holdout" in plan.detector.get_params(deep=False):
             plan.detector.set_params(holdout=0.0)  # whole scans are held out instead
         preparation = Preparation(size=pixels_for(plan.detector, preset))
+        if whole_brain:
+            preparation = replace(preparation, below_top=(preparation.below_top[0], DEEPEST))
+        if begin is not None:
+            preparation = begin.preparation
         slices = _train(model, scans, preparation, plan, None if target is None else target.parent)
-        height = _height(model, plan, scans, preparation)
+        calm = _calm_scans(model, scans, preparation)
+        height = _height(calm, plan)
         model.map_threshold_ = height
-        return model, _recipe(scans, slices, plan, preparation, height)
+        # Scans that trained would say little about what is usual.
+        healthy = asdict(healthy_scans(calm, height)) if scans.held else {}
+        recipe = replace(_recipe(scans, slices, plan, preparation, height), healthy=healthy)
+        if begin is not None:
+            recipe.choices.insert(0, ("started from", begin.name))
+        return model, recipe
 
     return carried_out(learn, source, target)
 
@@ -155,8 +185,8 @@ def _train(
     return trained
 
 
-def _height(model: Any, plan: Plan, scans: Scans, preparation: Preparation) -> float:
-    """Place the height of the map on the brains of scans, exactly as scoring will see them."""
+def _calm_scans(model: Any, scans: Scans, preparation: Preparation) -> list[CalmScan]:
+    """Draw maps of the scans that place the height, exactly as scoring will."""
     seen = []
     for k, path in enumerate(scans.for_height):
         try:
@@ -165,11 +195,17 @@ def _height(model: Any, plan: Plan, scans: Scans, preparation: Preparation) -> f
             scored = score_volume(model, scan, preparation, brain, threshold=np.inf)
         except DataError:  # a training scan, named when the slices were collected
             continue
-        seen.append(scored.anomaly_map[scored.scored & brain])
+        seen.append(CalmScan.of(scored, brain))
         advance("threshold", (k + 1) / len(scans.for_height), path.name)
     if not seen:
         raise DataError("None of the scans could be used to place the threshold of the map.")
-    return float(np.quantile(np.concatenate(seen), 1 - plan.detector.false_alarm_rate))
+    return seen
+
+
+def _height(calm: list[CalmScan], plan: Plan) -> float:
+    """Place the height of the map on the brains of scans."""
+    values = np.concatenate([one.values for one in calm])
+    return float(np.quantile(values, 1 - plan.detector.false_alarm_rate))
 
 
 def _recipe(

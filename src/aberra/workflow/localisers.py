@@ -60,7 +60,7 @@ def learnt_from(model: Any, images: NDArray[Any], plan: Plan, source: Path) -> L
         found = count(len(images), "image")
         raise DataError(f"{source} has {found}. Give at least {FEWEST_IMAGES}.")
     with stopping_between_steps():
-        ending = fit_within(model, images, plan.minutes)
+        ending = fit_within(model, images, plan.minutes, plan.further)
     if "checkpoint" in model.get_params(deep=False):
         model.set_params(checkpoint=None)  # of no use to whoever loads the model
     scores, rows = model.training_scores(), np.arange(len(images))

@@ -44,6 +44,8 @@ class Plan:
         Whether nobody asked for this detector.
     flags : dict, default={}
         The parameters of the model that decide what is flagged, where they were asked for.
+    further : bool, default=False
+        Whether the detector is fitted already and is to be trained further.
     """
 
     detector: Any
@@ -52,6 +54,7 @@ class Plan:
     minutes: float | None
     by_default: bool
     flags: dict[str, Any] = field(default_factory=dict)
+    further: bool = False
 
     @property
     def robust(self) -> str:

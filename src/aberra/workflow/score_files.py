@@ -225,7 +225,11 @@ def _score_scans(
     root = data.parent if paths == [data] else data  # one file, or the folder of one series
     looks = recipe.training_looks()
     way = scans.ScanScoring(
-        recipe.scan_preparation(), recipe.map_threshold, axes or recipe.axes, looks
+        recipe.scan_preparation(),
+        recipe.map_threshold,
+        axes or recipe.axes,
+        looks,
+        recipe.healthy_scans(),
     )
     results = ResultFolder(output, known.digest() + (axes or ""), scans.COLUMNS)
     names = [path.relative_to(root).as_posix() for path in paths]

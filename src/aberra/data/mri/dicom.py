@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.data.mri.enhanced import EACH, SHARED, frame_headers, is_enhanced
 from aberra.data.mri.volume import Volume, check_voxels, direction_matrix
 from aberra.errors import DataError
 from aberra.extras import need
@@ -30,6 +31,8 @@ TAGS = [
     "NumberOfFrames",
     "RescaleSlope",
     "RescaleIntercept",
+    SHARED,
+    EACH,
 ]
 SHOWN = 6
 TURNED = "MONOCHROME1"  # high values are black
@@ -45,7 +48,7 @@ def read_dicom(
     """Read one series.
 
     Slices are sorted by their position along the normal of the slice plane. File names and
-    instance numbers play no part.
+    instance numbers play no part. A file may hold one slice or, as enhanced DICOM, all of them.
 
     Parameters
     ----------
@@ -70,12 +73,12 @@ def read_dicom(
         heads = _headers(files, where)
         _check_images(heads, where, modality)
         heads = _sorted(heads, where)
-        first = heads[0][1]
+        first = heads[0].tags
         shape = (int(first.Columns), int(first.Rows), len(heads))
         check_voxels(shape, where)
         array = np.empty(shape, np.float32)
-        for k, (path, head) in enumerate(heads):
-            array[:, :, k] = _pixels(path, head)
+        for k, pixels in enumerate(_pixels(heads)):
+            array[:, :, k] = pixels
         if first.get("PhotometricInterpretation") == TURNED:
             array = array.max() + array.min() - array
         folder = source if isinstance(source, str | Path) else files[0].parent
@@ -97,7 +100,17 @@ def _files(source: str | Path | Sequence[str | Path]) -> tuple[list[Path], str]:
     return sorted(path for path in folder.iterdir() if path.is_file()), str(folder)
 
 
-Head = tuple[Path, Any]
+class Head(NamedTuple):
+    """The header of one slice: of a file, or of a frame of an enhanced file."""
+
+    path: Path
+    tags: Any
+    frame: int | None = None
+
+    @property
+    def name(self) -> str:
+        """How the slice is called in a message."""
+        return self.path.name if self.frame is None else f"{self.path.name}[{self.frame}]"
 
 
 def _headers(files: Iterable[Path], where: str) -> list[Head]:
@@ -108,7 +121,7 @@ def _headers(files: Iterable[Path], where: str) -> list[Head]:
             with reading(path, "Export the series again, or take the file out."):
                 head = pydicom.dcmread(_whole(path), stop_before_pixels=True, specific_tags=TAGS)
             if "Rows" in head:
-                heads.append((path, head))
+                heads += _slices_of(path, head)
             elif _says_image(head):  # directories, reports and notes have no picture
                 raise DataError(
                     f"{path} is cut short: it calls itself a picture, but holds none. Export the "
@@ -117,6 +130,12 @@ def _headers(files: Iterable[Path], where: str) -> list[Head]:
     if not heads:
         raise DataError(f"{where} holds no DICOM image.")
     return heads
+
+
+def _slices_of(path: Path, head: Any) -> list[Head]:
+    if not is_enhanced(head):
+        return [Head(path, head)]
+    return [Head(path, one, k) for k, one in enumerate(frame_headers(head))]
 
 
 def _whole(path: Path) -> io.BytesIO:
@@ -131,7 +150,7 @@ def _says_image(head: Any) -> bool:
 
 def _check_images(heads: list[Head], where: str, modality: str | None) -> None:
     _same(heads, where, "series", _series, "Give the files of one series, or a folder each.")
-    first = heads[0][1]
+    first = heads[0].tags
     if modality is not None and first.get("Modality") != modality:
         raise DataError(
             f"{where} is a series of modality {first.get('Modality')}, not {modality}. A model "
@@ -139,18 +158,18 @@ def _check_images(heads: list[Head], where: str, modality: str | None) -> None:
         )
     if int(first.get("NumberOfFrames", 1) or 1) > 1:
         raise DataError(
-            f"{where} holds several slices per file (enhanced DICOM). Convert it to NIfTI, with "
-            "dcm2niix for instance."
+            f"{where} holds several slices per file and does not say where each lies. Convert it "
+            "to NIfTI, with dcm2niix for instance."
         )
     colour = first.get("PhotometricInterpretation", "MONOCHROME2")
     if int(first.get("SamplesPerPixel", 1)) != 1 or colour not in GREY:
         raise DataError(f"{where} holds {colour} pictures, not one intensity per voxel.")
     for name in ("ImageOrientationPatient", "ImagePositionPatient", "PixelSpacing"):
-        silent = [path.name for path, head in heads if head.get(name) is None]
+        silent = [head.name for head in heads if head.tags.get(name) is None]
         if silent:
             raise DataError(
-                f"{where}: {len(silent)} files have no {name}, such as {silent[0]}, so their place "
-                "is not known. Export the series again with its geometry."
+                f"{where}: {len(silent)} slices have no {name}, such as {silent[0]}, so their "
+                "place is not known. Export the series again with its geometry."
             )
     advice = "Keep the files that belong together in a folder of their own."
     _same(heads, where, "orientations", _orientation, advice)
@@ -171,9 +190,9 @@ def _rounded(values: Iterable[Any]) -> tuple[float, ...]:
 
 
 def _same(heads: list[Head], where: str, what: str, key: Any, advice: str) -> None:
-    counts = Counter(key(head) for _, head in heads)
+    counts = Counter(key(head.tags) for head in heads)
     if len(counts) > 1:
-        listed = "\n".join(f"  {n} files: {name}" for name, n in counts.most_common(SHOWN))
+        listed = "\n".join(f"  {n} slices: {name}" for name, n in counts.most_common(SHOWN))
         raise DataError(f"{where} mixes {len(counts)} {what}:\n{listed}\n{advice}")
 
 
@@ -189,15 +208,15 @@ def _position(head: Any) -> NDArray[np.float64]:
 def _sorted(heads: list[Head], where: str) -> list[Head]:
     """Return the files along the normal of their plane; refuse doubles, gaps and bends."""
     if len(heads) < 2:
-        raise DataError(f"{where} holds a single slice, not a volume.")
-    normal = _normal(heads[0][1])
-    heads = sorted(heads, key=lambda item: float(_position(item[1]) @ normal))
-    positions = np.array([_position(head) for _, head in heads])
+        raise DataError(f"{where} holds a single slice. Give the folder of its series.")
+    normal = _normal(heads[0].tags)
+    heads = sorted(heads, key=lambda head: float(_position(head.tags) @ normal))
+    positions = np.array([_position(head.tags) for head in heads])
     gaps = np.diff(positions @ normal)
     usual = float(np.median(gaps))
     doubles = np.flatnonzero(gaps < 1e-3)
     if len(doubles):
-        pairs = ", ".join(f"{heads[k][0].name} and {heads[k + 1][0].name}" for k in doubles[:SHOWN])
+        pairs = ", ".join(f"{heads[k].name} and {heads[k + 1].name}" for k in doubles[:SHOWN])
         raise DataError(
             f"{where} has {len(doubles)} slices at the place of another one ({pairs}). "
             "Keep one echo, time point or copy."
@@ -205,7 +224,7 @@ def _sorted(heads: list[Head], where: str) -> list[Head]:
     wide = np.flatnonzero(np.abs(gaps - usual) > TOLERANCE * usual)
     if len(wide):
         listed = ", ".join(
-            f"{gaps[k]:.2f} mm between {heads[k][0].name} and {heads[k + 1][0].name}"
+            f"{gaps[k]:.2f} mm between {heads[k].name} and {heads[k + 1].name}"
             for k in wide[:SHOWN]
         )
         missing = int(sum(max(round(gaps[k] / usual) - 1, 0) for k in wide))
@@ -226,7 +245,7 @@ def _affine(heads: list[Head]) -> NDArray[np.float64]:
     DICOM's world runs to the left and to the back. The step between slices is taken from the
     positions, not from the normal, so that a tilted gantry is kept.
     """
-    first, last = heads[0][1], heads[-1][1]
+    first, last = heads[0].tags, heads[-1].tags
     directions = np.array(first.ImageOrientationPatient, np.float64)
     down, across = (float(v) for v in first.PixelSpacing)  # between rows, between columns
     matrix = np.eye(4)
@@ -237,11 +256,25 @@ def _affine(heads: list[Head]) -> NDArray[np.float64]:
     return np.asarray(np.diag([-1.0, -1.0, 1.0, 1.0]) @ matrix)
 
 
-def _pixels(path: Path, head: Any) -> NDArray[np.float32]:
-    """Return one slice as (column, row), in the units that slope and intercept give."""
+def _pixels(heads: list[Head]) -> Iterator[NDArray[np.float32]]:
+    """Yield each slice as (column, row), in the units that slope and intercept give."""
+    path, stored = None, np.empty(0)
+    for head in heads:
+        if head.path != path:  # the frames of one file are decompressed together
+            path, stored = head.path, _stored(head.path)
+        tags, whole = head.tags, stored if stored.ndim > 2 else stored[None]
+        k = head.frame or 0
+        own = whole[k] if k < len(whole) else np.empty(0)
+        if own.shape != (int(tags.Rows), int(tags.Columns)):
+            raise DataError(f"{path} holds pictures of shape {own.shape}, unlike its header.")
+        slope, intercept = tags.get("RescaleSlope", 1) or 1, tags.get("RescaleIntercept", 0) or 0
+        yield np.asarray(own.T * float(slope) + float(intercept), np.float32)
+
+
+def _stored(path: Path) -> NDArray[Any]:
     pydicom = need("pydicom", "mri", "Reading scans")
     try:
-        stored = pydicom.dcmread(_whole(path)).pixel_array
+        return np.asarray(pydicom.dcmread(_whole(path)).pixel_array)
     except RuntimeError as error:  # a compression that no installed package can undo
         raise DataError(
             f"{path} cannot be decompressed: {error}. Install pylibjpeg with its plugins, or "
@@ -249,7 +282,3 @@ def _pixels(path: Path, head: Any) -> NDArray[np.float32]:
         ) from error
     except Exception as error:  # a damaged file raises nearly anything
         raise DataError(f"{path} is cut short or damaged: {error}.") from error
-    if stored.shape != (int(head.Rows), int(head.Columns)):
-        raise DataError(f"{path} holds pictures of shape {stored.shape}, unlike its header.")
-    slope = float(head.get("RescaleSlope", 1) or 1)
-    return np.asarray(stored.T * slope + float(head.get("RescaleIntercept", 0) or 0), np.float32)

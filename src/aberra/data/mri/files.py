@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from aberra.data.mri.dicom import is_dicom, read_dicom
-from aberra.data.mri.nifti import FREESURFER, is_nifti, read_nifti
+from aberra.data.mri.nifti import FREESURFER, PAIRED, is_nifti, read_nifti
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 
@@ -17,7 +17,7 @@ DERIVED = "derivatives"  # BIDS: what was computed from the scans
 
 
 def read_volume(path: str | Path, axes: str | None = None) -> Volume:
-    """Read a scan: a NIfTI file, or a folder that holds one DICOM series.
+    """Read a scan: a NIfTI file, a folder that holds one DICOM series, or an enhanced DICOM file.
 
     Parameters
     ----------
@@ -33,8 +33,9 @@ def read_volume(path: str | Path, axes: str | None = None) -> Volume:
     if source.is_dir():
         return read_dicom(source, axes=axes)
     if source.exists() and not is_nifti(source):
-        advice = "Give the folder of its series." if is_dicom(source) else "Convert it to NIfTI."
-        raise DataError(f"{source} is not a NIfTI file. {advice}")
+        if is_dicom(source):
+            return read_dicom([source], axes=axes)
+        raise DataError(f"{source} is not a NIfTI file. Convert it to NIfTI.")
     return read_nifti(source, axes)
 
 
@@ -70,7 +71,7 @@ def find_volumes(folder: str | Path, pattern: str = "*") -> list[Path]:
 
 def stem(path: Path) -> str:
     """Return the name of a scan without its ending."""
-    for ending in (".nii.gz", ".nii", *FREESURFER):
+    for ending in (".nii.gz", ".nii", PAIRED, *FREESURFER):
         if path.name.lower().endswith(ending):
             return path.name[: -len(ending)]
     return path.name

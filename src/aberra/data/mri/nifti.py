@@ -17,15 +17,20 @@ from aberra.files import reading, replacing
 ENDINGS = (".nii", ".nii.gz")
 REPAIR = "Copy it again from where it came from, or leave it out."
 DEFLATE = 1032  # gzip makes nothing smaller than by this factor
-
-
 FREESURFER = (".mgz", ".mgh")
 PACKED = (".gz", ".mgz")
+PAIRED, HEADERS = ".img", (".hdr", ".HDR")  # Analyze, and NIfTI in two files
 
 
 def is_nifti(path: Path) -> bool:
-    """Say whether a file is called as NIfTI files are, in any case, or as FreeSurfer's scans."""
-    return path.name.lower().endswith((*ENDINGS, *FREESURFER))
+    """Say whether a file is called as NIfTI files are, in any case, or as other scans we read.
+
+    These are FreeSurfer's, and Analyze: an .img file with a header of the same name beside it.
+    """
+    name = path.name.lower()
+    if name.endswith(PAIRED):
+        return any(path.with_suffix(ending).is_file() for ending in HEADERS)
+    return name.endswith((*ENDINGS, *FREESURFER))
 
 
 def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
@@ -34,7 +39,8 @@ def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
     Parameters
     ----------
     path : path
-        A `.nii` or `.nii.gz` file, or FreeSurfer's `.mgz` or `.mgh`.
+        A `.nii` or `.nii.gz` file, FreeSurfer's `.mgz` or `.mgh`, or the `.img` of a pair of
+        files. Analyze does not say how the head lies, so it needs `axes`.
     axes : str, optional
         Where the array axes really point, such as "SPR", if the header is wrong or silent.
 
@@ -163,6 +169,11 @@ def _open(path: Path) -> Any:
         raise DataError(f"{path} is no NIfTI file, or a damaged one: {error}.") from error
     if isinstance(image, nib.MGHImage):
         return nib.Nifti1Image(image.dataobj, image.affine)
+    if isinstance(image, nib.AnalyzeImage) and not isinstance(image, nib.Nifti1Pair):
+        plain = nib.Nifti1Image(image.dataobj, image.affine)
+        plain.set_sform(None, 0)
+        plain.set_qform(None, 0)
+        return plain
     if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
         raise DataError(f"{path} is a file of type {type(image).__name__}. Convert it to NIfTI.")
     return image

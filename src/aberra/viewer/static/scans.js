@@ -109,6 +109,7 @@ async function draw(scan) {
   el("place").textContent = ""
   for (const id of ["opacity", "threshold", "peak"]) el(id).disabled = scan.map === null
   el("mask").disabled = scan.mask === null
+  for (const id of ["level", "window", "reset"]) el(id).disabled = scan.scan === null
   if (unable || (scan.scan === null && scan.map === null)) {
     view.clear()
     return notice(scan.error ? remark(scan) : unable || remark(scan))
@@ -122,6 +123,7 @@ async function draw(scan) {
     })
     if (threshold === null) return
     showThreshold(threshold)
+    showWindow()
     notice(remark(scan))
     const next = state.scans[state.at + 1]
     if (next) view.prefetch(next)
@@ -142,6 +144,27 @@ function showThreshold(value) {
   slider.step = top / 200
   slider.value = value
   el("threshold-value").textContent = number(value, 3)
+}
+
+// How bright the middle grey is, and how far black and white lie apart: in the scan's own units.
+function showWindow() {
+  const { low, high, least, most } = view.greys
+  const range = most - least || 1
+  const values = { level: (low + high) / 2, window: high - low }
+  for (const [id, value] of Object.entries(values)) {
+    const slider = el(id)
+    slider.min = id === "level" ? least : range / 200
+    slider.max = id === "level" ? most : range
+    slider.step = range / 200
+    slider.value = value
+    el(`${id}-value`).textContent = number(value, 3)
+  }
+}
+
+function changeWindow() {
+  const [level, width] = ["level", "window"].map((id) => Number(el(id).value))
+  view.setGreys(level - width / 2, level + width / 2)
+  for (const id of ["level", "window"]) el(`${id}-value`).textContent = number(Number(el(id).value), 3)
 }
 
 function showPlace(mm, values) {
@@ -174,6 +197,7 @@ onKeys({
   u: () => mark(""),
   m: () => el("mask").disabled || el("mask").click(),
   g: () => el("peak").disabled || el("peak").click(),
+  w: () => el("reset").disabled || el("reset").click(),
   "/": () => el("find").focus(),
   ArrowDown: arrow(1, 0, -1, 0),
   ArrowUp: arrow(-1, 0, 1, 0),
@@ -201,6 +225,12 @@ el("threshold").addEventListener("input", (event) => {
   state.threshold = Number(event.target.value)
   el("threshold-value").textContent = number(state.threshold, 3)
   view.setThreshold(state.threshold)
+})
+el("level").addEventListener("input", changeWindow)
+el("window").addEventListener("input", changeWindow)
+el("reset").addEventListener("click", () => {
+  view.resetGreys()
+  showWindow()
 })
 el("mask").addEventListener("change", (event) => view.setMask(event.target.checked))
 el("peak").addEventListener("click", () => view.goToPeak())

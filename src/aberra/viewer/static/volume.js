@@ -91,6 +91,8 @@ export class VolumeView {
     this.layers = {}
     Object.keys(wanted).forEach((name, k) => loaded[k] && (this.layers[name] = loaded[k]))
     if (this.layers.mask) keepOutline(this.layers.mask)
+    const base = this.layers.scan
+    this.usual = base ? [base.cal_min, base.cal_max] : [0, 1] // as NiiVue has chosen them
     if (this.layers.map) this.layers.map.colormapType = FROM_ZERO_CUT_BELOW
     const used = threshold ?? this.suggestedThreshold()
     this.limitMap(used)
@@ -142,6 +144,25 @@ export class VolumeView {
     if (!this.layers.scan) return this.nv.updateGLVolume()
     this.nv.volumes.forEach((layer, k) => k > 0 && this.nv.refreshLayers(layer, k))
     this.nv.drawScene()
+  }
+
+  // Black and white of the scan, and its least and greatest value.
+  get greys() {
+    const base = this.layers.scan
+    if (!base) return { low: 0, high: 1, least: 0, most: 1 }
+    return { low: base.cal_min, high: base.cal_max, least: base.global_min, most: base.global_max }
+  }
+
+  setGreys(low, high) {
+    const base = this.layers.scan
+    if (!base) return
+    base.cal_min = low
+    base.cal_max = Math.max(high, low + 1e-9)
+    this.nv.updateGLVolume()
+  }
+
+  resetGreys() {
+    this.setGreys(...this.usual)
   }
 
   setOpacity(value) {

@@ -1,0 +1,152 @@
+"""Foreign patches: their shapes, what they hold, and what a network makes of them."""
+
+import numpy as np
+import pytest
+import torch
+
+from aberra import PatchFinder
+from aberra.localise.patch_finder import (
+    FEW,
+    GAIN,
+    SHADE,
+    FinderPlan,
+    FinderRun,
+    finder_loss,
+    foreignness,
+)
+from aberra.localise.patches import body, covers, foreign, pasted, recontrasted
+from aberra.loop import Tempo, batch_of
+from aberra.nets.place import Place
+from aberra.nets.unet import UNetPlan
+
+CPU = Place(torch.device("cpu"))
+TEMPO = Tempo(train_steps=100, batch_size=16, learning_rate=3e-3)
+
+
+def heads(n=64, side=32, channels=1):
+    """Bright ellipses with folds on black, in [-1, 1]."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:side, :side] / (side - 1) * 2 - 1
+    inside = (x / 0.7) ** 2 + (y / 0.85) ** 2 < 1
+    fold = 0.15 * np.sin(9 * x + rng.uniform(0, 6, (n, channels, 1, 1)))
+    return torch.from_numpy((2 * inside * (0.6 + fold) - 1).astype(np.float32))
+
+
+def drawn(x, step=0):
+    return batch_of(x, torch.ones(len(x)), len(x), 0, step, CPU)
+
+
+def signs(n, sign):
+    return torch.full((n, 1, 1, 1), float(sign))
+
+
+def test_patches_lie_inside_the_body_and_have_all_sizes():
+    batch = drawn(heads())
+    inside = body(batch.x)
+    cover = covers(batch.x, batch, signs(64, 1))
+    assert cover.shape == (64, 1, 32, 32)
+    assert cover.min() >= 0
+    assert cover.max() == 1
+    assert not cover[~inside].any()
+    share = (cover > 0.5).flatten(1).sum(1) / inside.flatten(1).sum(1)
+    assert share.min() < 0.05
+    assert 0.1 < share.max() < 0.3
+
+
+def test_an_image_without_a_body_still_takes_patches():
+    dark = torch.full((4, 1, 16, 16), -1.0)
+    assert body(dark).all()
+    batch = drawn(dark)
+    assert covers(batch.x, batch, signs(4, 1)).flatten(1).amax(dim=1).min() > 0
+
+
+def test_bright_patches_are_brighter_and_dark_ones_darker():
+    batch = drawn(heads())
+    inside = body(batch.x).expand_as(batch.x)
+    for sign in (1, -1):
+        gap = sign * (foreign(batch.x, batch, signs(64, sign)) - batch.x)
+        means = torch.stack([g[i].mean() for g, i in zip(gap, inside, strict=True)])
+        # Patches that are another image have no sign.
+        assert (means > 0).float().mean() > 0.7
+
+
+def test_pasting_changes_what_is_covered_and_nothing_else():
+    batch = drawn(heads(channels=3))
+    y, cover = pasted(batch.x, batch)
+    assert y.abs().max() <= 1
+    assert torch.equal(y[(cover == 0).expand_as(y)], batch.x[(cover == 0).expand_as(y)])
+    untouched = (cover == 0).flatten(1).all(dim=1)
+    assert 0 < untouched.sum() < 24
+    again, _ = pasted(batch.x, drawn(heads(channels=3)))
+    assert torch.equal(again, y)
+    other, _ = pasted(batch.x, drawn(heads(channels=3), step=1))
+    assert not torch.equal(other, y)
+
+
+def test_another_contrast_keeps_the_order_of_grey_and_black():
+    x = torch.linspace(-1, 1, 256).reshape(1, 1, 16, 16).repeat(8, 1, 1, 1)
+    batch = drawn(x)
+    assert torch.equal(recontrasted(x, batch, 0.0, (0.85, 1.1), 0.15), x)
+    other = recontrasted(x, batch, 1.0, (0.85, 1.1), 0.0)
+    assert (other.flatten(1).diff(dim=1) >= -1e-6).all()
+    assert torch.allclose(other[:, :, 0, 0], torch.tensor(-1.0))
+    assert (other - x).abs().flatten(1).mean(dim=1).min() > 0.01
+
+
+def test_what_is_foreign_is_what_changed_visibly():
+    x = torch.zeros(1, 1, 32, 32)
+    y, cover = x.clone(), x.clone()
+    y[..., 10:20, 10:20], cover[..., 10:20, 10:20] = 0.6, 1
+    target = foreignness(x, y, cover)
+    assert target[..., 12:18, 12:18].min() == 1
+    assert target[cover == 0].max() == 0
+    assert foreignness(x, x, cover).max() == 0
+
+
+def test_the_loss_is_least_for_the_truth_and_follows_the_weights():
+    x = torch.zeros(2, 1, 32, 32)
+    y, cover, w = x.clone(), x.clone(), torch.ones(2)
+    y[0, :, 10:20, 10:20], cover[0, :, 10:20, 10:20] = 0.6, 1
+    sure = 20 * (2 * foreignness(x, y, cover) - 1) + FEW
+    best = finder_loss(x, y, cover, y - x, sure, w)
+    assert best < 0.1
+    idle = finder_loss(x, y, cover, torch.zeros_like(x), torch.zeros_like(sure), w)
+    assert idle > 3 * best
+    blind = finder_loss(
+        x, y, cover, torch.zeros_like(x), torch.zeros_like(sure), torch.tensor([0.0, 2.0])
+    )
+    assert blind < 0.1  # the image with the patch counts for nothing
+
+
+@pytest.mark.slow
+def test_a_network_learns_where_patches_are_and_what_they_added():
+    plan = FinderPlan(UNetPlan(1, (8, 16), 1, (False, True), 2, 8, 4), TEMPO, 0.9, 0.5)
+    run, batch = FinderRun(plan, 0, CPU), drawn(heads(16, side=16))
+    losses = [float(run.step(k, drawn(heads(16, side=16)))["loss"].detach()) for k in range(100)]
+    assert losses[-1] < 0.6 * losses[0]  # the same patches every time
+    x = recontrasted(batch.x, batch, 0.5, GAIN, SHADE)
+    y, cover = pasted(x, batch)
+    added, logit = run.net(y)
+    target = foreignness(x, y, cover)
+    found = (logit - FEW).sigmoid()
+    assert found[target > 0.9].mean() > 3 * found[target == 0].mean()
+    strong = ((y - x).abs() > 0.3) & (target > 0.9)
+    assert (added - (y - x))[strong].abs().mean() < 0.8 * (y - x)[strong].abs().mean()
+
+
+def test_the_average_follows_the_network_and_a_trained_one_can_go_on():
+    images = (heads(24, side=16).numpy() + 1) / 2
+    model = PatchFinder(train_steps=2, batch_size=4, random_state=0).fit(images)
+    before = [p.clone() for p in model.members_.nets[0].parameters()]
+    model.set_params(learning_rate=1e-6).adapt(images)
+    after = list(model.members_.nets[0].parameters())
+    assert 0 < max(float((a - b).abs().max()) for a, b in zip(after, before, strict=True)) < 1e-4
+
+
+def test_the_map_shows_what_was_taken_out_and_one_side_of_it_when_asked():
+    images = (heads(24, side=16).numpy() + 1) / 2
+    model = PatchFinder(train_steps=2, batch_size=4, smooth=1, random_state=0).fit(images)
+    gap = 2 * (images - model.reconstruct(images))[:, 0] / np.ptp(images)
+    np.testing.assert_allclose(model.anomaly_map(images), np.abs(gap), atol=1e-5)
+    model.set_params(error="darker")
+    np.testing.assert_allclose(model.anomaly_map(images), np.clip(-gap, 0, None), atol=1e-5)
