@@ -30,6 +30,7 @@ LAYERS = {
     "files": 0,
     "metrics": 1,
     "thresholds": 1,
+    "ray_engine": 0.5,
     "engine": 1,
     "data": 1,
     "nets": 1,
