@@ -10,6 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from aberra.data.blocks.chunks import ChunkedTable
+from aberra.data.drift.packed import packed
 from aberra.data.drift.portrait import Portrait
 from aberra.data.drift.verdict import Drift, compared
 from aberra.data.sources.table_file import TableFile
@@ -18,6 +20,8 @@ from aberra.locks import alone
 from aberra.progress import advance
 from aberra.scoring.parts import Parts, check_output
 from aberra.scoring.rows import RowAnswers
+
+Table = TableFile | ChunkedTable
 
 CHUNK_ROWS = 1 << 16
 N_SHOWN = 10
@@ -36,6 +40,8 @@ class TableSummary:
         The rows of highest score, highest first.
     drift : Drift or None
         Whether the rows are still like the training rows; None where the model keeps no portrait.
+    looks : str or None, default None
+        What the rows looked like, packed, to be added to what other files look like.
     """
 
     n_rows: int
@@ -43,11 +49,12 @@ class TableSummary:
     n_resumed: int
     oddest: list[dict[str, Any]]
     drift: Drift | None = None
+    looks: str | None = None
 
 
 def score_table(
     scorer: RowAnswers,
-    table: TableFile,
+    table: Table,
     output: Path,
     model_digest: str,
     rows: int = CHUNK_ROWS,
@@ -62,7 +69,8 @@ def score_table(
     Parameters
     ----------
     scorer : RowAnswers
-    table : TableFile
+    table : Table
+        A file, or the parts of a long table.
     output : Path
         A `.parquet` or `.csv` file.
     model_digest : str
@@ -86,7 +94,7 @@ def score_table(
         return _scored(scorer, table, Parts(output, mark, rows, neutralise), top)
 
 
-def _scored(scorer: RowAnswers, table: TableFile, parts: Parts, top: int | None) -> TableSummary:
+def _scored(scorer: RowAnswers, table: Table, parts: Parts, top: int | None) -> TableSummary:
     done, rows = parts.begin(), parts.rows
     n_rows = done * rows
     for index, chunk in enumerate(
@@ -129,4 +137,5 @@ def _summary(
     before = scorer.model.training_portrait()
     drift = None if before is None or looks is None else compared(before, looks)
     lines = [line for *_, line in sorted(oddest, reverse=True, key=lambda e: e[:2])]
-    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift)
+    told = None if looks is None else packed(looks)
+    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift, told)

@@ -15,6 +15,7 @@ import pandas as pd
 from aberra.data.blocks.given import library_of
 from aberra.data.blocks.parts import ArrowPart, FilePart, FragmentPart, MemoryPart, Part
 from aberra.data.blocks.source import SAMPLE_ROWS, Blocks
+from aberra.data.sources import GLOB
 from aberra.data.sources.arrow_frames import kind_of_type
 from aberra.data.sources.formats import FEATHER, files_of_table
 from aberra.data.sources.staged import table_at
@@ -25,7 +26,6 @@ from aberra.words import count
 
 OnError = Literal["stop", "skip"]
 
-MAGIC = "*?["  # what makes a glob of a path
 NOTHING = "__HIVE_DEFAULT_PARTITION__"  # how Hive writes a gap in the name of a folder
 SHOWN = 5
 
@@ -94,7 +94,7 @@ def files_at(place: str) -> tuple[Path, list[Path]]:
         return path, files_of_table(path)
     if path.exists():
         return path.parent, [path]
-    if any(mark in place for mark in MAGIC):
+    if any(mark in place for mark in GLOB):
         found = [Path(name) for name in sorted(glob.glob(place, recursive=True))]
         files = [file for each in found for file in (files_at(str(each))[1])]
         if files:
@@ -106,7 +106,7 @@ def files_at(place: str) -> tuple[Path, list[Path]]:
 def _root_of(pattern: str) -> Path:
     """Return the folders of a glob in front of its first mark."""
     before = Path(pattern).parts
-    fixed = next(k for k, part in enumerate(before) if any(mark in part for mark in MAGIC))
+    fixed = next(k for k, part in enumerate(before) if any(mark in part for mark in GLOB))
     return Path(*before[:fixed]) if fixed else Path()
 
 
