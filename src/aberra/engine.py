@@ -7,7 +7,7 @@ trained in the same call. So the result is the same bytes however they are sprea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from aberra.rng import single_thread
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
@@ -57,7 +58,7 @@ def _single(
     return joblib.delayed(_run_single)(work, chunk)
 
 
-def _portable(work: Callable[[slice], Result], engine: str) -> Callable[[slice], Result]:
+def _portable(work: Callable[[Item], Result], engine: str) -> Callable[[Item], Result]:
     """Return work that can be sent to the workers of an engine; plain pickle knows no closures."""
     return joblib.wrap_non_picklable_objects(work) if engine == "multiprocessing" else work
 
@@ -65,3 +66,35 @@ def _portable(work: Callable[[slice], Result], engine: str) -> Callable[[slice],
 def _run_single(work: Callable[[slice], Result], chunk: slice) -> Result:
     with single_thread():
         return work(chunk)
+
+
+def run_tasks(
+    work: Callable[[Item], Result], tasks: Sequence[Item], engine: str | None
+) -> Iterator[tuple[int, Result]]:
+    """Call `work` on every task, and yield results as they come, each with its task's number.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a task. What it returns does not depend on where or when it is called.
+    tasks : sequence
+    engine : str or None
+        "ray" for a Ray cluster, the name of a joblib backend, or None for this process.
+    """
+    if engine is None:
+        for k, task in enumerate(tasks):
+            yield k, work(task)
+    elif engine == "ray":
+        from aberra.ray_engine import run_on_ray
+
+        yield from run_on_ray(work, tasks)
+    else:
+        sent = _portable(work, engine)
+        with joblib.parallel_config(backend=engine, n_jobs=-1):
+            spread = joblib.Parallel(max_nbytes=None, return_as="generator_unordered")
+            yield from spread(joblib.delayed(_numbered)(sent, k, t) for k, t in enumerate(tasks))
+
+
+def _numbered(work: Callable[[Item], Result], k: int, task: Item) -> tuple[int, Result]:
+    with single_thread():
+        return k, work(task)

@@ -40,6 +40,43 @@ def advance(task: str, fraction: float, note: str = "") -> None:
         listener(task, fraction, note)
 
 
+@dataclass
+class Pace:
+    """How far a pass over many rows is, and how fast.
+
+    Parameters
+    ----------
+    task : str
+        What is being done.
+    n_rows : int
+        Rows in all.
+    done : int, default 0
+        Rows that were done before; they say nothing about how fast this run is.
+    """
+
+    task: str
+    n_rows: int
+    done: int = 0
+
+    def __post_init__(self) -> None:
+        self.before, self.started = self.done, time.monotonic()
+
+    def step(self, rows: int) -> None:
+        """Say that some more rows are done."""
+        self.done += rows
+        seconds = max(time.monotonic() - self.started, 1e-9)
+        note = f"{self.done:,} of {self.n_rows:,} rows, {self.rate(seconds):,.0f} rows/s"
+        advance(self.task, min(self.done / max(self.n_rows, 1), 0.999), note)
+
+    def rate(self, seconds: float) -> float:
+        """Return the rows a second of this run."""
+        return (self.done - self.before) / seconds
+
+    def end(self) -> None:
+        """Say that all is done."""
+        advance(self.task, 1.0)
+
+
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
     """Send every `advance` inside the block to `listener`."""

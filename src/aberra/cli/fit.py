@@ -22,6 +22,7 @@ from aberra.workflow.choices import (
     ROBUST,
     LookFor,
     Missing,
+    OnError,
     Preset,
     detectors,
     ensembles,
@@ -66,8 +67,9 @@ def fit(
         typer.Argument(
             metavar="DATA",
             help="A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file, packed or not, or a "
-            "folder of them; - for a table from standard input; a database, with --sql; a folder "
-            "of pictures; a NIfTI file; a folder of NIfTI files or DICOM series.",
+            "folder of them, or a pattern such as 'big/*.parquet'; - for a table from standard "
+            "input; a database, with --sql; a folder of pictures; a NIfTI file; "
+            "a folder of NIfTI files or DICOM series.",
         ),
     ],
     *,
@@ -211,6 +213,25 @@ def fit(
             "come on top.",
         ),
     ] = None,
+    on_error: Annotated[
+        str | None,
+        choice(
+            get_args(OnError),
+            "Tables in many files: name the files that cannot be read and stop (stop, the "
+            "default), or leave them out (skip).",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Long tables: where the work runs: ray for a Ray cluster, loky for all "
+            "processors of this machine. Default: in this process."
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help="With --engine ray: where the cluster is, such as auto."),
+    ] = None,
 ) -> None:
     """Learn what is normal in DATA.
 
@@ -218,9 +239,9 @@ def fit(
     why, and which training samples the model trusts least.
 
     If you interrupt IADC with Ctrl-C after its first round, the model of the finished rounds
-    is saved. If the training of a network on images or scans is interrupted, the same command
-    continues it, unless the network is part of an ensemble (--robust). All other training
-    starts again from the beginning.
+    is saved. The same command continues a fit of more than about a million rows that was
+    interrupted, and the training of a network on images or scans, unless the network is part of
+    an ensemble (--robust). All other training starts again from the beginning.
 
     Example: aberra fit patients.csv -o patients.aberra --id-column patient --drop comment
     """
@@ -251,6 +272,9 @@ def fit(
             start_from=start_from,
             seed=seed,
             time_budget=time_budget,
+            on_error=on_error,  # type: ignore[arg-type]
+            engine=engine,
+            address=address,
         )
     speaker.say(summary(fitted))
     told = {name: value for name, value in asdict(fitted.recipe).items() if name != "quantiles"}

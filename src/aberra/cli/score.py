@@ -17,6 +17,7 @@ from rich.table import Table
 from aberra.cli.shell import Exit, choice, command, shell
 from aberra.scoring import Reasons
 from aberra.words import count
+from aberra.workflow.choices import OnError
 
 if TYPE_CHECKING:
     from aberra.workflow import ScoredImages, ScoredScans, ScoredTable
@@ -51,7 +52,8 @@ def score(
             "--output",
             "-o",
             help="Tables: the file to write, ending in .parquet or .csv, or - for CSV to standard "
-            "output. Images and scans: the folder to write to.",
+            "output; for a folder of files also a folder, which gets a file for each. Images and "
+            "scans: the folder to write to.",
         ),
     ],
     reasons: Annotated[
@@ -117,6 +119,25 @@ def score(
             "that begin with = + - or @, so that a spreadsheet does not compute them.",
         ),
     ] = False,
+    on_error: Annotated[
+        str | None,
+        choice(
+            get_args(OnError),
+            "Tables in many files: name the files that cannot be read and stop (stop, the "
+            "default), or leave them out (skip).",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Tables in many files, into a folder: where files are scored: ray for a Ray "
+            "cluster, loky for all processors of this machine. Default: in this process."
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help="With --engine ray: where the cluster is, such as auto."),
+    ] = None,
 ) -> None:
     """Score DATA with a model.
 
@@ -125,8 +146,8 @@ def score(
     training rows: steady, watch or moved. For images and scans you get a folder with anomaly
     maps, and a table scores.csv beside them.
 
-    A picture or scan that cannot be read is named at the end, the others are scored, and the exit
-    code is 3.
+    A picture or scan that cannot be read, or with --on-error skip a file of a table, is named at
+    the end, the others are scored, and the exit code is 3.
 
     The data may be larger than memory. If the command is interrupted, give it again and it
     continues where it stopped.
@@ -150,6 +171,9 @@ def score(
             pattern=pattern,
             neutralise=neutralise,
             axes=axes,
+            on_error=on_error,  # type: ignore[arg-type]
+            engine=engine,
+            address=address,
         )
     if isinstance(found, ScoredTable) and place != output:
         _tell_beside(found)
@@ -162,7 +186,7 @@ def score(
     moved = isinstance(found, ScoredTable) and found.drift and found.drift.verdict == "moved"
     if fail_on_drift and moved:
         raise typer.Exit(int(Exit.MOVED))
-    if not isinstance(found, ScoredTable) and found.errors:
+    if found.errors:
         raise typer.Exit(
             int(Exit.DATA)
         )  # the others are scored, but a script must not overlook these
@@ -203,7 +227,7 @@ def _tell_table(found: ScoredTable) -> None:
     speaker.say(
         f"{count(found.n_rows, 'row')}, {found.n_flagged:,} flagged "
         f"({100 * found.n_flagged / found.n_rows:.1f} %), {rate:,.0f} rows/s.\n"
-        f"Scores: {found.path}"
+        f"{_failures(found.errors)}Scores: {found.path}"
     )
     if found.drift is not None:
         speaker.say(_drift(found.drift.verdict, found.drift.why))
@@ -216,6 +240,7 @@ def _tell_table(found: ScoredTable) -> None:
             "seconds": found.seconds,
             "rows_per_second": rate,
             "ignored_columns": found.ignored_columns,
+            "errors": found.errors,
             "oddest": found.oddest,
             "drift": None if found.drift is None else found.drift.as_dict(),
         }

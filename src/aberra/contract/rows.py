@@ -271,7 +271,7 @@ class RowScorer(Scorer):
 
     def _portray(self, table: ArrayLike) -> None:
         """Keep what a training table looks like, gaps and text included."""
-        for name in ("portrait_", "feedback_"):
+        for name in ("portrait_", "feedback_", "positions_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.image_shape_ is None:
             self.portrait_ = Portrait.of(table, self.column_names())

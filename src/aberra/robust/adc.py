@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from aberra.contract.members import Scores
 from aberra.contract.scorer import all_or_nothing, checked_weights
+from aberra.data.blocks.given import is_source
 from aberra.declare import estimator, learnt, parameter
 from aberra.rng import entropy_of
 from aberra.robust.ensemble import RESAMPLE, RESAMPLE_DOC, Ensemble
@@ -56,18 +57,21 @@ class ADC(Ensemble):
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features) or (n, channels, height, width)
-            Training rows; they may be contaminated.
+        X : array-like of shape (n, n_features) or (n, channels, height, width), or a source
+            Training rows; they may be contaminated. Paths and datasets are read block by block, as
+            `IADC.fit` says.
         y : ignored
             Present for scikit-learn's conventions.
         sample_weight : array-like of shape (n,) or None, default=None
-            How much you trust each row yourself. None trusts all rows the same.
+            How much you trust each row yourself. Not for a source. None trusts all rows the same.
 
         Returns
         -------
         self : ADC
         """
         self._validate_params()
+        if is_source(X):
+            return self._fit_source(X, sample_weight)
         data = self._validate(X, reset=True)
         weights = checked_weights(sample_weight, data)
         turn = Turn(entropy_of(self.random_state), 0, weights)

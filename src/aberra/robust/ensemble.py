@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,7 +15,7 @@ from aberra.contract.maps import CALIBRATION_IMAGES, foreground, masked, upper_q
 from aberra.contract.members import Data, Scores, tiles
 from aberra.contract.rows import RowScorer
 from aberra.contract.scorer import Scorer
-from aberra.declare import estimator, learnt, parameter
+from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.detectors.foreign import as_trainer
 from aberra.detectors.multiview import MultiView
 from aberra.rng import single_thread
@@ -65,6 +65,12 @@ class Ensemble(RowScorer):
     map_threshold_: float = learnt(
         """Height of the map above which `segment` flags a pixel; only if the members are
         localisers.""",
+        optional=True,
+    )
+
+    positions_: Annotated[NDArray[np.int64], Shape("N", dtype="int64")] = learnt(
+        """Positions of the rows that were sampled from a longer table; scores and trust of the
+        training rows are theirs. Only where the table was read block by block.""",
         optional=True,
     )
 
@@ -127,6 +133,16 @@ class Ensemble(RowScorer):
             for full, n in tiles(data, self.members_.tile_rows or len(data))
         ]
         return np.concatenate(parts)
+
+    def _fit_source(self, source: Any, sample_weight: ArrayLike | None) -> Self:
+        """Fit on a table that is read block by block."""
+        from aberra.data.blocks.opening import blocks_of
+        from aberra.robust.by_blocks import fit_by_blocks
+
+        if sample_weight is not None:
+            raise ValueError("sample_weight is for tables in memory, not for paths and datasets.")
+        found: Self = fit_by_blocks(self, blocks_of(source))
+        return found
 
     def _setup(self, data: Data, resample: Resample) -> Setup:
         """Return what all rounds of this fit have in common."""

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aberra.contract.members import Data, Scores
 from aberra.contract.scorer import all_or_nothing, checked_weights
+from aberra.data.blocks.given import is_source
 from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.progress import advance
@@ -129,13 +130,16 @@ class IADC(Ensemble):
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features) or (n, channels, height, width)
-            Training rows; they may be contaminated.
+        X : array-like of shape (n, n_features) or (n, channels, height, width), or a source
+            Training rows; they may be contaminated. A path, a folder, a pattern such as
+            "big/*.parquet", an Arrow or Ray dataset, or a memory map of more than a million rows is
+            read block by block (`aberra.data.blocks`). Of more than 262,144 rows the rounds then
+            see a sample of that many, and all rows are scored once to place the threshold.
         y : ignored
             Present for scikit-learn's conventions.
         sample_weight : array-like of shape (n,) or None, default=None
             How much you trust each row yourself. It is multiplied with the trust that is learnt.
-            None trusts all rows the same.
+            None trusts all rows the same. Not for a source.
 
         Returns
         -------
@@ -144,6 +148,8 @@ class IADC(Ensemble):
             rounds; with `warm_start=True` another `fit` goes on from there.
         """
         self._validate_params()
+        if is_source(X):
+            return self._fit_source(X, sample_weight)
         data = self._validate(X, reset=True)
         prior = checked_weights(sample_weight, data)
         setup = self._setup(data, self.resample)

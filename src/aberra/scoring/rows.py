@@ -110,8 +110,12 @@ class RowAnswers:
 
     def looked(self, answers: pa.Table) -> Portrait | None:
         """Return what the rows looked like that were answered; None for an older model."""
-        before, held = self.model.training_portrait(), answers.schema.metadata or {}
-        return unpacked(held[COUNTS].decode(), before) if COUNTS in held else None
+        held = answers.schema.metadata or {}
+        return self.unpacked(held[COUNTS].decode()) if COUNTS in held else None
+
+    def unpacked(self, text: str) -> Portrait:
+        """Return what rows look like whose counts were packed."""
+        return unpacked(text, self.model.training_portrait())
 
     def _percentiles(self, scores: Scores) -> Scores:
         if self.reference is None:

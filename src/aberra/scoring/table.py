@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from aberra.data.blocks.chunks import ChunkedTable
+from aberra.data.drift.packed import packed
 from aberra.data.drift.portrait import Portrait
 from aberra.data.drift.verdict import Drift, compared
 from aberra.data.sources.table_file import TableFile
@@ -20,6 +22,8 @@ from aberra.locks import alone
 from aberra.progress import advance
 from aberra.scoring.parts import Parts, check_output
 from aberra.scoring.rows import RowAnswers
+
+Table = TableFile | ChunkedTable
 
 CHUNK_ROWS = 1 << 16
 N_SHOWN = 10
@@ -38,6 +42,8 @@ class TableSummary:
         The rows of highest score, highest first.
     drift : Drift or None
         Whether the rows are still like the training rows; None where the model keeps no portrait.
+    looks : str or None, default None
+        What the rows looked like, packed, to be added to what other files look like.
     """
 
     n_rows: int
@@ -45,11 +51,12 @@ class TableSummary:
     n_resumed: int
     oddest: list[dict[str, Any]]
     drift: Drift | None = None
+    looks: str | None = None
 
 
 def score_table(
     scorer: RowAnswers,
-    table: TableFile,
+    table: Table,
     output: Path,
     model_digest: str,
     rows: int = CHUNK_ROWS,
@@ -65,7 +72,8 @@ def score_table(
     Parameters
     ----------
     scorer : RowAnswers
-    table : TableFile
+    table : Table
+        A file, or the parts of a long table.
     output : Path
         A `.parquet` or `.csv` file.
     model_digest : str
@@ -93,7 +101,7 @@ def score_table(
 
 
 def _scored(
-    scorer: RowAnswers, table: TableFile, parts: Parts, top: int | None, sort: bool
+    scorer: RowAnswers, table: Table, parts: Parts, top: int | None, sort: bool
 ) -> TableSummary:
     done, rows = parts.begin(), parts.rows
     n_rows = done * rows
@@ -146,4 +154,5 @@ def _summary(
     before = scorer.model.training_portrait()
     drift = None if before is None or looks is None else compared(before, looks)
     lines = [line for *_, line in sorted(oddest, reverse=True, key=lambda e: e[:2])]
-    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift)
+    told = None if looks is None else packed(looks)
+    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift, told)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from aberra.data.blocks.source import Blocks
 from aberra.data.sources.columns import ColumnChoice, odd_cells
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
@@ -22,45 +23,70 @@ def data(file: TableFile, rows: pd.DataFrame, columns: ColumnChoice) -> Choices:
     """Say what was read, which columns are used, which are not and why."""
     comma = ", numbers with decimal comma" if file.decimal_comma else ""
     size = f"{len(rows):,} rows, {len(columns.used)} of {rows.shape[1]} columns{comma}"
-    lines = [("data", size), ("columns used", ", ".join(columns.used))]
-    why: dict[str, list[str]] = {}
-    for name, reason in columns.dropped.items():
-        why.setdefault(reason, []).append(name or NAMELESS)
-    lines += [("left out", f"{', '.join(names)} ({reason})") for reason, names in why.items()]
+    lines = [("data", size), *_about_columns(columns)]
     for name in columns.used:
         if kind_of(rows[name]) == "text" and (odd := odd_cells(rows[name], file.place_of)):
             lines.append(("mixed", f"{name} holds numbers but for {odd}, so it is used as text"))
+    return [*lines, _about_names(columns)]
+
+
+def long_data(blocks: Blocks, n_seen: int, columns: ColumnChoice) -> Choices:
+    """Say the same of a table that was read block by block."""
+    files = "" if len(blocks.parts) == 1 else f" in {len(blocks.parts):,} files"
+    used = f"{len(columns.used)} of {len(blocks.kinds)} columns"
+    lines = [("data", f"{blocks.n_rows:,} rows{files}, {used}")]
+    if n_seen < blocks.n_rows:
+        lines.append(("sample", f"training saw {n_seen:,} rows; all rows placed the threshold"))
+    lines += [("file left out", f"{name}: {why}") for name, why in blocks.skipped.items()]
+    return [*lines, *_about_columns(columns), _about_names(columns)]
+
+
+def _about_columns(columns: ColumnChoice) -> Choices:
+    why: dict[str, list[str]] = {}
+    for name, reason in columns.dropped.items():
+        why.setdefault(reason, []).append(name or NAMELESS)
+    left_out = [("left out", f"{', '.join(names)} ({reason})") for reason, names in why.items()]
+    return [("columns used", ", ".join(columns.used)), *left_out]
+
+
+def _about_names(columns: ColumnChoice) -> tuple[str, str]:
     named = columns.id_column
-    lines.append(("rows are named", "by position" if named is None else f"by {named or NAMELESS}"))
-    return lines
+    return "rows are named", "by position" if named is None else f"by {named or NAMELESS}"
 
 
 def training(
-    model: Any, used: pd.DataFrame, text: list[str], plan: Plan, ending: Ending
+    model: Any, gaps: pd.Series[Any], text: list[str], plan: Plan, ending: Ending
 ) -> Choices:
-    """Say how the model was trained and where its threshold lies."""
+    """Say how the model was trained and where its threshold lies.
+
+    `gaps` says how many each of the columns has.
+    """
     lines = [
         ("detector", about_method(plan)),
         ("robust training", about_ensemble(plan)),
         ("scaling", "by the detector, column by column: units do not matter"),
-        ("missing values", _about_gaps(used, model.missing, model.sees_gaps)),
+        ("missing values", _about_gaps(gaps, model.missing, model.sees_gaps)),
     ]
     if text:
         lines.append(("text", f"{', '.join(text)}: every value becomes how rare it is"))
     lines += about_ending(model, ending)
+    return [*lines, threshold(model), ("seed", str(plan.seed))]
+
+
+def threshold(model: Any) -> tuple[str, str]:
+    """Say where the threshold lies."""
     share = f"{100 * model.contamination_:.1f} % of the training rows lie above it"
-    lines.append(("threshold", f"{model.threshold_:.4g} by rule {model.threshold_rule_}: {share}"))
-    lines.append(("seed", str(plan.seed)))
-    return lines
+    return "threshold", f"{model.threshold_:.4g} by rule {model.threshold_rule_}: {share}"
 
 
-def labels(column: str, odd: str) -> Choices:
-    """Say which labels measured the result."""
-    return [("labels", f"{column} (anomalous is {odd}): they measure the result, never train")]
+def labels(column: str, odd: str, n_seen: int | None = None) -> Choices:
+    """Say which labels measured the result, and on how many sampled rows."""
+    where = "" if n_seen is None else f" on {count(n_seen, 'sampled row')}"
+    told = f"{column} (anomalous is {odd}): they measure the result{where}, never train"
+    return [("labels", told)]
 
 
-def _about_gaps(used: pd.DataFrame, missing: str, seen: bool) -> str:
-    gaps = used.isna().sum()
+def _about_gaps(gaps: pd.Series[Any], missing: str, seen: bool) -> str:
     n, where = int(gaps.sum()), int((gaps > 0).sum())
     if missing == "error":
         return "none here; a gap in later data is an error"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Missing = Literal["impute", "error"]
 Preset = Literal["small", "medium", "paper"]
 LookFor = Literal["darker", "brighter", "both"]
+OnError = Literal["stop", "skip"]
 
 ALONE = "none"  # no ensemble: the detector is trained once, and every sample counts fully
 TAKES: dict[Source, Takes] = {"table": "table", "images": "images", "volumes": "images"}

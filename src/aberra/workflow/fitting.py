@@ -9,7 +9,7 @@ from typing import Any
 from aberra.data.sources import Kind, kind_of_path
 from aberra.errors import ArgumentError
 from aberra.recipe import Source
-from aberra.workflow.choices import CALLED, LookFor, Missing, Preset
+from aberra.workflow.choices import CALLED, LookFor, Missing, OnError, Preset
 from aberra.workflow.outcome import Fitted
 
 ONLY_FOR = {
@@ -24,6 +24,9 @@ ONLY_FOR = {
         "threshold",
         "contamination",
         "fdr",
+        "on_error",
+        "engine",
+        "address",
     ),
     "images": ("preset", "look_for"),
     "volumes": ("preset", "look_for", "pattern", "axes", "whole_brain", "start_from"),
@@ -54,6 +57,9 @@ def fit(
     start_from: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
+    on_error: OnError | None = None,
+    engine: str | None = None,
+    address: str | None = None,
 ) -> Fitted:
     """Learn what is normal in a file or folder: what `aberra fit` does.
 
@@ -65,8 +71,8 @@ def fit(
     ----------
     path : path
         A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file, packed or not, or a folder of
-        them; "-" for a table from standard input; a folder of pictures; a NIfTI file; a folder of
-        NIfTI files or DICOM series.
+        them, or a pattern such as "big/*.parquet"; "-" for a table from standard input; a folder of
+        pictures; a NIfTI file; a folder of NIfTI files or DICOM series.
     output : path, optional
         The model file to write. By default nothing is written.
     detector : str or estimator, optional
@@ -112,6 +118,11 @@ def fit(
         The same seed and data give the same model.
     time_budget : float, optional
         Minutes that training may take. No limit by default.
+    on_error : {"stop", "skip"}, optional
+        Tables: what to do about files of a folder that cannot be read. By default "stop".
+    engine, address : str, optional
+        Tables: where the passes over a long table run, such as "ray", and where the cluster is. By
+        default in this process.
 
     Returns
     -------
@@ -152,6 +163,7 @@ def fit(
         "pattern": pattern, "axes": axes, "marks": marks, "start_from": start_from,
         "whole_brain": whole_brain,
         "threshold": threshold, "contamination": contamination, "fdr": fdr,
+        "on_error": on_error, "engine": engine, "address": address,
     }  # fmt: skip
     own = {name: value for name, value in given.items() if value is not None}
     for name in set(own) - {"robust", *ONLY_FOR[kind]}:

@@ -12,18 +12,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from aberra.data.blocks.extent import is_large
+from aberra.data.blocks.opening import OnError
 from aberra.data.sources.columns import ColumnChoice, choose_columns
 from aberra.data.sources.staged import table_at
+from aberra.data.sources.standard_input import STDIN
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
-from aberra.errors import DataError
+from aberra.errors import ArgumentError, DataError
 from aberra.explain.doubts import doubts, trust_in
 from aberra.explain.reasons import Reason, reasons
+from aberra.ray_engine import connect
 from aberra.recipe import Choices, Recipe, score_quantiles
 from aberra.words import count
 from aberra.workflow import about_table, labels
 from aberra.workflow.budget import fit_within
 from aberra.workflow.choices import Missing, check_choices
+from aberra.workflow.from_blocks import Asked, learn_by_blocks
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, flag_settings, plan_for
 from aberra.workflow.reviewing import about_marks, learn_marks
@@ -49,6 +54,9 @@ def fit_table(
     fdr: float | None = None,
     seed: int = 0,
     time_budget: float | None = None,
+    on_error: OnError | None = None,
+    engine: str | None = None,
+    address: str | None = None,
 ) -> Fitted:
     """Learn what is normal in a table, which may contain anomalies and needs no labels.
 
@@ -60,8 +68,10 @@ def fit_table(
     ----------
     path : path
         A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file with at least ten rows, packed
-        or not; a folder of such files with the same columns; "-" for standard input; with `sql`, a
-        database.
+        or not; a folder of such files with the same columns, or a pattern such as "big/*.parquet";
+        "-" for standard input; with `sql`, a database. More than about a million rows are read
+        block by block: training sees a sample of 262,144 rows, and all rows place the threshold. If
+        such a fit is stopped, the same call continues it.
     output : path, optional
         The model file to write. By default nothing is written.
     detector : str or estimator, optional
@@ -100,6 +110,14 @@ def fit_table(
     time_budget : float, optional
         Minutes that training may take. Only IADC can stop early, after any of its rounds; others
         train to their end. No limit by default.
+    on_error : {"stop", "skip"}, optional
+        What to do about files of a folder that cannot be read: name them and stop, the default, or
+        leave them out. If given, the table is read block by block, whatever its length.
+    engine : str, optional
+        Where the passes over a long table run: "ray" for a Ray cluster, or a joblib backend such as
+        "loky". By default in this process. If given, the table is read block by block.
+    address : str, optional
+        Where the Ray cluster is, such as "auto". By default Ray is started on this machine.
 
     Returns
     -------
@@ -134,9 +152,14 @@ def fit_table(
     ('row 0', 'ash')
     """
     target = None if output is None else Path(output)
-    check_choices(missing=(missing, Missing))
+    check_choices(missing=(missing, Missing), on_error=(on_error, OnError))
     plan = plan_for("table", detector, robust, seed, time_budget)
     plan = replace(plan, flags=flag_settings(threshold, contamination, fdr))
+
+    blockwise = sql is None and str(path) != STDIN and header
+    if blockwise and (on_error or engine or is_large(str(path))):
+        asked = Asked(id_column, label_column, drop, missing)
+        return _by_blocks(str(path), target, plan, asked, marks, on_error, engine, address)
 
     def learn() -> tuple[Any, Recipe]:
         file = table_at(path, sql=sql, header=header)
@@ -145,6 +168,28 @@ def fit_table(
         return (model, recipe) if marks is None else _marked(model, recipe, table, Path(marks))
 
     return carried_out(learn, Path(path), target)
+
+
+def _by_blocks(
+    path: str,
+    output: Path | None,
+    plan: Plan,
+    asked: Asked,
+    marks: str | Path | None,
+    on_error: OnError | None,
+    engine: str | None,
+    address: str | None,
+) -> Fitted:
+    """Fit a long table, or one whose files or workers need care."""
+    if marks is not None:
+        raise ArgumentError("marks", "A long table is fitted without marks: use feedback after it.")
+    if engine == "ray":
+        connect(address)
+
+    def learn() -> tuple[Any, Recipe]:
+        return learn_by_blocks(path, output, plan, asked, on_error or "stop", engine)
+
+    return carried_out(learn, Path(path), output)
 
 
 @dataclass(frozen=True)
@@ -204,7 +249,7 @@ def _learnt(table: TrainingTable, plan: Plan, missing: Missing) -> tuple[Any, Re
     metrics, evaluated = _measured(table, scores)
     choices = [
         *about_table.data(table.file, table.rows, table.columns),
-        *about_table.training(model, table.used, table.text, plan, ending),
+        *about_table.training(model, table.used.isna().sum(), table.text, plan, ending),
         *evaluated,
     ]
     return model, _recipe(table, model, scores, choices, metrics)

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from aberra.data.blocks.extent import is_large
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.staged import table_at
+from aberra.data.sources.standard_input import STDIN
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import ArgumentError, DataError
 from aberra.explain.subject import Subject
@@ -16,9 +18,10 @@ from aberra.files import refuse_to_overwrite
 from aberra.recipe import Source
 from aberra.scoring import Reasons
 from aberra.scoring.folder import Line, ResultFolder
+from aberra.scoring.parts import OUTPUTS
 from aberra.scoring.rows import TEXT, RowAnswers, matched_columns
-from aberra.scoring.table import score_table
-from aberra.workflow.choices import check_choices, checked_axes
+from aberra.scoring.table import Table, score_table
+from aberra.workflow.choices import OnError, check_choices, checked_axes
 from aberra.workflow.opened import Opened, opened
 from aberra.workflow.scored import Scored, ScoredImages, ScoredScans, ScoredTable
 
@@ -39,6 +42,9 @@ def score(
     pattern: str | None = None,
     neutralise: bool = False,
     axes: str | None = None,
+    on_error: OnError | None = None,
+    engine: str | None = None,
+    address: str | None = None,
 ) -> Scored:
     """Score a file or folder of any size with little memory: what `aberra score` does.
 
@@ -51,10 +57,12 @@ def score(
         A model file, the name of a model that comes with Aberra ("brain-t1"), what `fit` returned,
         or any fitted model of Aberra.
     data : path
-        Data of the kind that the model was fitted on; "-" for a table from standard input.
+        Data of the kind that the model was fitted on; "-" for a table from standard input; a
+        pattern such as "big/*.parquet" for a table in many files.
     output : path
-        For a table, the file of scores to write, ending in .parquet or .csv. For images and scans,
-        the folder for maps and `scores.csv`.
+        For a table, the file of scores to write, ending in .parquet or .csv; for a table in many
+        files also a folder, which gets a file of scores for each of them. For images and scans, the
+        folder for maps and `scores.csv`.
     reasons : {"flagged", "all", "none"}, default="flagged"
         Tables: which rows get reasons. Reasons for a row cost about as much as scoring it three
         times for each column.
@@ -79,6 +87,12 @@ def score(
     axes : str, optional
         Scans: where the axes of the arrays really point, such as "SPR", if headers are wrong. By
         default what the model was fitted with.
+    on_error : {"stop", "skip"}, optional
+        Tables in many files: what to do about files that cannot be read: name them and stop, the
+        default, or leave them out.
+    engine, address : str, optional
+        Tables in many files, into a folder: where files are scored, such as "ray" or "loky", and
+        where the Ray cluster is. By default in this process.
 
     Returns
     -------
@@ -112,32 +126,50 @@ def score(
     >>> scored.n_rows, scored.n_flagged, scored.oddest[0]["reason_1"]
     (20, 20, 'ash')
     """
-    check_choices(reasons=(reasons, Reasons))
+    check_choices(reasons=(reasons, Reasons), on_error=(on_error, OnError))
     source, target = Path(data), Path(output)
     refuse_to_overwrite(target, *[Path(p) for p in (model, data) if isinstance(p, str | Path)])
     kind: Source = "table" if sql is not None else kind_of_path(data)
     known = opened(model)
     known.check(kind, source)
-    if id_column is not None and kind != "table":
-        raise ArgumentError("id_column", "id_column is for tables.")
-    if top is not None and (kind != "table" or top < 1):
-        raise ArgumentError("top", "top is for tables, and at least 1.")
-    if sort and kind != "table":
-        raise ArgumentError("sort", "sort is for tables.")
-    if pattern is not None and kind != "volumes":
-        raise ArgumentError("pattern", "pattern is for scans.")
-    if axes is not None and kind != "volumes":
-        raise ArgumentError("axes", "axes is for scans.")
+    for_tables = {"id_column": id_column is not None, "top": top is not None, "sort": sort}
+    _check_kind(kind, "table", for_tables, "tables")
+    _check_kind(
+        kind, "volumes", {"pattern": pattern is not None, "axes": axes is not None}, "scans"
+    )
+    if top is not None and top < 1:
+        raise ArgumentError("top", "top is at least 1.")
+    written = {"top": top, "sort": sort, "neutralise": neutralise}
+    plain = kind == "table" and sql is None and header and str(data) != STDIN
+    if plain and (engine or on_error or _in_many_files(str(data), target)):
+        from aberra.workflow.score_blocks import score_blocks
+
+        return score_blocks(
+            known, str(data), target, reasons=reasons, id_column=id_column, written=written,
+            on_error=on_error or "stop", engine=engine, address=address,
+        )  # fmt: skip
     if kind == "table":
         file = table_at(data, sql=sql, header=header)
-        written = {"top": top, "sort": sort, "neutralise": neutralise}
         return _score_table(known, file, target, reasons, id_column, written)
     if kind == "images":
         return _score_images(known, source, target)
     return _score_scans(known, source, target, pattern, axes and checked_axes(axes))
 
 
+def _check_kind(kind: Source, wanted: Source, given: dict[str, bool], what: str) -> None:
+    """Refuse options that are for another kind of data."""
+    for name, was_given in given.items():
+        if was_given and kind != wanted:
+            raise ArgumentError(name, f"{name} is for {what}.")
+
+
 # Tables
+
+
+def _in_many_files(data: str, output: Path) -> bool:
+    """Say whether a table is long or is to be scored file by file."""
+    into_folder = not output.name.lower().endswith(OUTPUTS)
+    return is_large(data) or (Path(data).is_dir() and into_folder)
 
 
 def _score_table(
@@ -149,6 +181,18 @@ def _score_table(
     written: dict[str, Any],
 ) -> ScoredTable:
     started = time.perf_counter()
+    scorer, ignored, remarks = answers_for(known, file, reasons, id_column)
+    named = scorer.id_column
+    found = score_table(scorer, file, output, known.digest(), **written)
+    counts = (found.n_rows, found.n_flagged, found.n_resumed)
+    seconds = time.perf_counter() - started
+    return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift)
+
+
+def answers_for(
+    known: Opened, file: Table, reasons: Reasons, id_column: str | None
+) -> tuple[RowAnswers, list[str], list[str]]:
+    """Return how rows of a file are answered, the columns that are not used, and remarks."""
     named, remarks = _row_names(known, file, id_column)
     columns, surplus = matched_columns(known.model, file.columns, named)
     ignored = [name for name in surplus if name != named]
@@ -163,13 +207,10 @@ def _score_table(
         Subject(known.model, known.recipe).reference,
         reasons,
     )
-    found = score_table(scorer, file, output, known.digest(), **written)
-    counts = (found.n_rows, found.n_flagged, found.n_resumed)
-    seconds = time.perf_counter() - started
-    return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift)
+    return scorer, ignored, remarks
 
 
-def _row_names(known: Opened, file: TableFile, asked: str | None) -> tuple[str | None, list[str]]:
+def _row_names(known: Opened, file: Table, asked: str | None) -> tuple[str | None, list[str]]:
     """Return the column that names the rows, if there is one, and what is to be said about it."""
     if asked is not None and asked not in file.columns:
         raise DataError(f"{file.path} has no column {asked!r} to name the rows by.")

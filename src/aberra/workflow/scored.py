@@ -35,6 +35,8 @@ class ScoredTable:
     drift : Drift, optional
         Whether the rows are still like the training rows. None by default, and for a model that
         keeps no portrait of its training rows.
+    errors : dict, default={}
+        Files of the table that could not be read and were left out, and why.
     """
 
     path: Path
@@ -47,6 +49,7 @@ class ScoredTable:
     seconds: float
     remarks: list[str] = field(default_factory=list)
     drift: Drift | None = None
+    errors: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

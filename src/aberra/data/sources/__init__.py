@@ -12,6 +12,8 @@ from aberra.data.sources.standard_input import STDIN
 from aberra.errors import DataError
 from aberra.files import refuse_special
 
+GLOB = "*?["  # what makes a pattern of a path
+
 Kind = Literal["table", "images", "volumes"]
 
 READABLE = (
@@ -27,7 +29,8 @@ def kind_of_path(path: str | Path) -> Kind:
     Parameters
     ----------
     path : path
-        A file or folder, or "-" for standard input, which brings a table.
+        A file or folder; "-" for standard input, which brings a table; or a pattern such as
+        "big/*.parquet", which stands for the files of a table.
 
     Returns
     -------
@@ -53,6 +56,8 @@ def kind_of_path(path: str | Path) -> Kind:
     if str(path) == STDIN:
         return "table"
     source = Path(path)
+    if not source.exists() and any(mark in str(path) for mark in GLOB):
+        return "table"  # a pattern; whoever reads it says if nothing matches
     if not source.exists():
         raise DataError(f"There is no file or folder {source}. Check the path.")
     refuse_special(source)

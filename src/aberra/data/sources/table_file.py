@@ -18,8 +18,10 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
+from aberra.data.sources.arrow_frames import frame_of, kind_of_type
 from aberra.data.sources.csv_check import check_csv, header_of
 from aberra.data.sources.csv_text import line_of_row, ragged_line
+from aberra.data.tables import kind_of
 from aberra.errors import DataError
 from aberra.files import fingerprint, reading
 from aberra.words import count
@@ -90,6 +92,15 @@ class TableFile:
         """The file to read."""
         return self.copy or self.path
 
+    @property
+    def starts(self) -> list[int]:
+        """Rows at which `chunks` may start without reading the rows before."""
+        if not self._is_parquet:
+            return [0]
+        about = pq.read_metadata(self._file)
+        counts = [about.row_group(g).num_rows for g in range(about.num_row_groups)]
+        return [int(n) for n in np.cumsum([0, *counts])[:-1]] or [0]
+
     @cached_property
     def columns(self) -> list[str]:
         """Names of the columns; an array's are x0, x1, ..."""
@@ -113,14 +124,14 @@ class TableFile:
             if self._is_array:
                 return self._array_frame(names, slice(None))
             if self._is_parquet:
-                return _frame(pq.read_table(self._file))
+                return frame_of(pq.read_table(self._file))
             _, parse = self._dialect
             convert = self._convert({name: ARROW[kind] for name, kind in (kinds or {}).items()})
             blocks = pacsv.ReadOptions(block_size=BLOCK)
             table = pacsv.read_csv(str(self._file), blocks, parse, convert)
             if table.column_names != names:
                 raise DataError(f"The header of {self.path} cannot be told from its rows.")
-            return _frame(table, is_csv=True)
+            return frame_of(table, is_csv=True)
 
     def chunks(
         self, columns: Sequence[str], kinds: Mapping[str, str], size: int, start: int = 0
@@ -160,6 +171,29 @@ class TableFile:
             )
         return pa.int64() if whole else pa.string()
 
+    def n_rows(self) -> int:
+        """Return how many rows there are; a CSV file is read for it."""
+        with self._explained():
+            if self._is_array:
+                return len(self._array)
+            if self._is_parquet:
+                return int(pq.read_metadata(self._file).num_rows)
+            convert = self._convert({self.columns[0]: pa.string()}, self.columns[:1])
+            with self._file.open("rb") as raw, self._opened(raw, self._dialect[1], convert) as rows:
+                return sum(map(len, rows))
+
+    def kinds(self) -> dict[str, str | None]:
+        """Return what each column holds, as far as types tell, or the first rows of a CSV file."""
+        if self._is_array:
+            frame = self._array_frame(self.columns, slice(2))
+            return {str(name): kind_of(column) for name, column in frame.items()}
+        with self._explained():
+            if self._is_parquet:
+                schema = pq.read_schema(self._file)
+            else:
+                schema = self._first_block(self._convert({})).schema
+        return {field.name: kind_of_type(field.type) for field in schema}
+
     def identifiers(self, column: str) -> list[str]:
         """Return what a column calls the rows, as it is written: 007 is not 7."""
         found: list[str] = []
@@ -193,6 +227,11 @@ class TableFile:
             return False
         texts = [column for column in guessed.columns if pa.types.is_string(column.type)]
         return any(map(_has_decimal_commas, texts))
+
+    @property
+    def is_csv(self) -> bool:
+        """Whether cells are text, and their types a guess."""
+        return not (self._is_parquet or self._is_array)
 
     @property
     def _is_parquet(self) -> bool:
@@ -245,7 +284,7 @@ class TableFile:
             batches = file.iter_batches(size, row_groups=groups, columns=list(columns))
             n = file.metadata.num_rows
             for at, table in _rechunked(batches, size, start, int(ends[first])):
-                yield Chunk(at, _frame(table)[list(columns)], (at + len(table)) / n)
+                yield Chunk(at, frame_of(table)[list(columns)], (at + len(table)) / n)
 
     def _csv_chunks(
         self, columns: Sequence[str], kinds: Mapping[str, str], size: int, start: int
@@ -256,7 +295,7 @@ class TableFile:
         total = self._file.stat().st_size
         with self._file.open("rb") as raw, self._opened(raw, parse, convert) as reader:
             for at, table in _rechunked(reader, size, start, 0):
-                frame = _frame(table, is_csv=True)[list(columns)]
+                frame = frame_of(table, is_csv=True)[list(columns)]
                 yield Chunk(at, frame, min(1.0, raw.tell() / total))
 
     def _opened(
@@ -356,37 +395,3 @@ def _rechunked(
             start, rows = start + size, rows - size
     if rows:
         yield start, pa.Table.from_batches(held)
-
-
-def _frame(table: pa.Table, is_csv: bool = False) -> pd.DataFrame:
-    """Return a data frame of numbers, dates and text, whatever Arrow's types were."""
-    if is_csv:
-        odd = [field.name for field in table.schema if pa.types.is_binary(field.type)]
-        if odd:
-            raise DataError(
-                f"Column {odd[0]!r} holds text that is not UTF-8. Save the file as CSV UTF-8."
-            )
-    columns = {name: _plain(table.column(name), name) for name in table.column_names}
-    return pa.table(columns).to_pandas(self_destruct=True, split_blocks=True)
-
-
-def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    kind = column.type
-    types = pa.types
-    if types.is_dictionary(kind):
-        return _plain(column.cast(kind.value_type), name)
-    if types.is_boolean(kind):
-        return column.cast(pa.int8())
-    if types.is_decimal(kind) or types.is_null(kind):
-        return column.cast(pa.float64())
-    if types.is_date(kind):
-        return column.cast(pa.timestamp("ms"))
-    if types.is_time(kind):  # seconds since midnight
-        per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
-        whole = column.cast(pa.int32() if types.is_time32(kind) else pa.int64())
-        return pc.divide(whole.cast(pa.float64()), per_second)
-    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
-        raise DataError(
-            f"Column {name!r} holds {kind}, not numbers, dates or text. Leave it out of the file."
-        )
-    return column

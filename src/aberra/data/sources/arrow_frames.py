@@ -1,0 +1,61 @@
+"""Arrow tables as data frames of numbers, dates and text, whatever Arrow's types were."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from aberra.errors import DataError
+
+
+def frame_of(table: pa.Table, is_csv: bool = False) -> pd.DataFrame:
+    """Return a data frame of numbers, dates and text, whatever Arrow's types were."""
+    if is_csv:
+        odd = [field.name for field in table.schema if pa.types.is_binary(field.type)]
+        if odd:
+            raise DataError(
+                f"Column {odd[0]!r} holds text that is not UTF-8. Save the file as CSV UTF-8."
+            )
+    columns = {name: _plain(table.column(name), name) for name in table.column_names}
+    return pa.table(columns).to_pandas(self_destruct=True, split_blocks=True)
+
+
+def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    kind = column.type
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _plain(column.cast(kind.value_type), name)
+    if types.is_boolean(kind):
+        return column.cast(pa.int8())
+    if types.is_decimal(kind) or types.is_null(kind):
+        return column.cast(pa.float64())
+    if types.is_date(kind):
+        return column.cast(pa.timestamp("ms"))
+    if types.is_time(kind):  # seconds since midnight
+        per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
+        whole = column.cast(pa.int32() if types.is_time32(kind) else pa.int64())
+        return pc.divide(whole.cast(pa.float64()), per_second)
+    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        raise DataError(
+            f"Column {name!r} holds {kind}, not numbers, dates or text. Leave it out of the file."
+        )
+    return column
+
+
+def kind_of_type(kind: pa.DataType) -> str | None:
+    """Return what a column of this type holds: "number", "time", "duration" or "text".
+
+    A column that has a type only because it is empty may hold anything: None.
+    """
+    types = pa.types
+    if types.is_dictionary(kind):
+        return kind_of_type(kind.value_type)
+    if types.is_null(kind):
+        return None
+    if types.is_date(kind) or types.is_timestamp(kind):
+        return "time"
+    if types.is_duration(kind):
+        return "duration"
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return "number" if number or types.is_boolean(kind) or types.is_time(kind) else "text"

@@ -1,0 +1,207 @@
+"""Sources of blocks, and states that do not depend on how the rows were cut."""
+
+import numpy as np
+import pandas as pd
+import pyarrow.dataset as ds
+import pytest
+from pyarrow import feather
+
+from aberra.data.blocks.counts import counted, together
+from aberra.data.blocks.keys import key_bound, row_keys
+from aberra.data.blocks.opening import blocks_of
+from aberra.data.blocks.parts import BLOCK_ROWS
+from aberra.data.blocks.sample import Sample
+from aberra.data.blocks.scores import MOST_TOP, ScoreSketch
+from aberra.data.blocks.source import PartError
+from aberra.errors import DataError
+
+
+def frame(n=300, seed=0):
+    generator = np.random.default_rng(seed)
+    rows = pd.DataFrame(generator.normal(size=(n, 3)), columns=["a", "b", "c"])
+    return rows.assign(code=generator.choice(["x", "y", "z"], n))
+
+
+def all_rows(blocks):
+    return pd.concat([block.rows for task in blocks.tasks() for block in blocks.read(task)])
+
+
+def cut(n, pieces):
+    return [piece for piece in np.array_split(np.arange(n), pieces) if len(piece)]
+
+
+def test_keys_are_even_and_follow_from_position_and_seed():
+    keys = row_keys(np.arange(100_000))
+    assert len(np.unique(keys)) == len(keys)
+    shares = np.histogram(keys.astype(float), 20, (0, 2.0**64))[0] / len(keys)
+    assert abs(shares - 0.05).max() < 0.004
+    assert (row_keys(np.arange(50_000, 50_010)) == keys[50_000:50_010]).all()
+    assert (row_keys(np.arange(10), seed=1) != keys[:10]).all()
+
+
+def test_bound_leaves_enough_rows_and_not_many_more():
+    n, size = 200_000, 5_000
+    few = int((row_keys(np.arange(n)) <= key_bound(n, size)).sum())
+    assert size <= few <= 1.4 * size
+    assert key_bound(10, size) == np.uint64(2**64 - 1)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+def test_sample_is_the_same_however_rows_are_cut(bounded):
+    n, size = 5_000, 300
+    rows = frame(n)
+    bound = key_bound(n, size) if bounded else None
+    found = []
+    for pieces in (1, 7, 64):
+        total = Sample(size, bound=bound)
+        for piece in reversed(cut(n, pieces)):
+            total = total + Sample(size, bound=bound).add(int(piece[0]), rows.iloc[piece])
+        found.append(total.drawn())
+    assert len(found[0][0]) == size
+    for positions, drawn in found[1:]:
+        assert (positions == found[0][0]).all()
+        pd.testing.assert_frame_equal(drawn, found[0][1])
+    pd.testing.assert_frame_equal(found[0][1], rows.iloc[found[0][0]].reset_index(drop=True))
+
+
+def test_counts_are_those_of_all_rows():
+    rows = frame(500)
+    rows.loc[::7, "a"] = np.nan
+    total = {}
+    for piece in cut(len(rows), 7):
+        total = together(total, counted(rows.iloc[piece]))
+    assert total == counted(rows)
+    assert total["a"].gaps == rows["a"].isna().sum()
+    assert (total["code"].lowest, total["code"].highest) == ("x", "z")
+    assert not counted(rows.assign(one=1.0))["one"].varies
+    assert counted(rows.assign(k=np.arange(500)))["k"].spans_rows
+    assert not counted(rows.assign(k=2 * np.arange(500)))["k"].spans_rows
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6, -50.0])
+def test_sketch_is_the_same_however_scores_are_cut_and_near_the_truth(shift):
+    scores = np.random.default_rng(0).lognormal(0, 1.2, 50_000) + shift
+    sketches = []
+    for pieces in (1, 7, 64):
+        total = ScoreSketch(float(np.median(scores[:100])))
+        for piece in reversed(cut(len(scores), pieces)):
+            empty = ScoreSketch(total.origin)
+            total = total + empty.add(int(piece[0]), scores[piece])
+        sketches.append(total)
+    for name in ("bins", "counts", "top", "positions", "lowest"):
+        held = [np.asarray(getattr(one, name)) for one in sketches]
+        assert all((one == held[0]).all() for one in held)
+    total, levels = sketches[0], np.array([0.1, 0.25, 0.5, 0.75, 0.9, 0.99])
+    np.testing.assert_allclose(total.quantiles(levels), np.quantile(scores, levels), atol=0.01)
+    assert total.n == len(scores)
+    assert (total.top == np.sort(scores)[::-1][:MOST_TOP]).all()
+    assert (scores[total.positions] == total.top).all()
+    assert total.quantiles(np.array([0.0, 1.0])).tolist() == [scores.min(), scores.max()]
+
+
+def test_falling_counts_every_score():
+    scores = np.random.default_rng(1).normal(size=30_000)
+    values, at_least = ScoreSketch(0.0).add(0, scores).falling()
+    assert (np.diff(values) <= 0).all()
+    assert at_least[-1] == len(scores)
+    some = np.linspace(0, len(values) - 1, 200).astype(int)
+    assert [int((scores >= values[k]).sum()) for k in some] == at_least[some].tolist()
+
+
+def test_files_of_all_kinds_are_one_table(tmp_path):
+    rows = frame(90)
+    rows[:30].to_csv(tmp_path / "1.csv", index=False)
+    rows[30:60].to_parquet(tmp_path / "2.parquet")
+    feather.write_feather(rows[60:].reset_index(drop=True), tmp_path / "3.feather")
+    for source in (tmp_path, str(tmp_path / "*.*")):
+        blocks = blocks_of(source)
+        assert (blocks.n_rows, blocks.starts) == (90, [0, 30, 60, 90])
+        pd.testing.assert_frame_equal(all_rows(blocks).reset_index(drop=True), rows)
+    taken = blocks.take(np.array([70, 3, 40]))
+    pd.testing.assert_frame_equal(taken, rows.iloc[[70, 3, 40]].reset_index(drop=True))
+
+
+def test_names_of_folders_are_columns(tmp_path):
+    for year, site in ((2023, "north%20east"), (2024, "south")):
+        place = tmp_path / f"year={year}" / f"site={site}"
+        place.mkdir(parents=True)
+        frame(5).to_parquet(place / "rows.parquet")
+    blocks = blocks_of(tmp_path)
+    assert blocks.kinds == dict.fromkeys("abc", "number") | {
+        "code": "text", "site": "text", "year": "number"
+    }  # fmt: skip
+    found = all_rows(blocks)
+    assert found["site"].tolist() == ["north east"] * 5 + ["south"] * 5
+    assert found["year"].tolist() == [2023.0] * 5 + [2024.0] * 5
+    (block,) = blocks.read(blocks.tasks()[1], ["year"])
+    assert block.rows["year"].tolist() == [2024.0] * 5
+
+
+def test_arrow_datasets_with_partitions(tmp_path):
+    rows = frame(60)
+    ds.write_dataset(
+        ds.dataset(_arrow(rows)), tmp_path, format="parquet", partitioning=["code"],
+        partitioning_flavor="hive",
+    )  # fmt: skip
+    found = all_rows(blocks_of(ds.dataset(tmp_path, partitioning="hive")))
+    assert sorted(found["a"]) == sorted(rows["a"])
+    assert found["code"].value_counts().to_dict() == rows["code"].value_counts().to_dict()
+
+
+def _arrow(rows):
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(rows, preserve_index=False)
+
+
+def test_types_do_not_depend_on_gaps_in_a_block(tmp_path):
+    rows = pd.DataFrame({"k": pd.array([1, 2, None, 4], dtype="Int64"), "t": [True, False] * 2})
+    rows[:2].to_parquet(tmp_path / "1.parquet")
+    rows[2:].to_parquet(tmp_path / "2.parquet")
+    blocks = blocks_of(tmp_path)
+    kinds = [block.rows.dtypes.tolist() for task in blocks.tasks() for block in blocks.read(task)]
+    assert kinds == [[np.dtype(float)] * 2] * 2
+
+
+def test_arrays_and_memory_maps(tmp_path):
+    array = np.random.default_rng(0).normal(size=(BLOCK_ROWS + 10, 2)).astype(np.float32)
+    np.save(tmp_path / "rows.npy", array)
+    for rows in (array, np.load(tmp_path / "rows.npy", mmap_mode="r")):
+        blocks = blocks_of(rows)
+        (task,) = blocks.tasks()
+        parts = [block.rows for block in blocks.read(task)]
+        assert [len(part) for part in parts] == [BLOCK_ROWS, 10]
+        assert (np.concatenate(parts) == array).all()
+        assert len(blocks.tasks(rows=BLOCK_ROWS)) == 2
+
+
+def test_every_bad_file_is_named_before_any_work(tmp_path):
+    for k in range(4):
+        frame(20, k).to_parquet(tmp_path / f"{k}.parquet")
+    (tmp_path / "1.parquet").write_bytes((tmp_path / "1.parquet").read_bytes()[:-40])
+    (tmp_path / "2.parquet").write_bytes(b"")
+    with pytest.raises(DataError, match=r"2 files cannot be used.*1\.parquet.*2\.parquet"):
+        blocks_of(tmp_path)
+    blocks = blocks_of(tmp_path, on_error="skip")
+    assert (blocks.n_rows, len(blocks.skipped)) == (40, 2)
+    with pytest.raises(DataError, match=r"no file or folder|No file matches"):
+        blocks_of(str(tmp_path / "none*.parquet"))
+
+
+def test_other_columns_and_other_types_are_named(tmp_path):
+    frame(20).to_parquet(tmp_path / "1.parquet")
+    frame(20).drop(columns="b").to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(DataError, match=r"2\.parquet has other columns .*\(b\)"):
+        blocks_of(tmp_path)
+    assert blocks_of(tmp_path, on_error="skip").n_rows == 20
+    frame(20).assign(b="text").to_parquet(tmp_path / "2.parquet")
+    with pytest.raises(DataError, match=r"'b' holds number .* but text"):
+        blocks_of(tmp_path)
+
+
+def test_a_file_that_changed_meanwhile_is_named(tmp_path):
+    frame(20).to_parquet(tmp_path / "1.parquet")
+    blocks = blocks_of(tmp_path)
+    frame(10).to_parquet(tmp_path / "1.parquet")
+    with pytest.raises(PartError, match="changed since"):
+        list(blocks.read(blocks.tasks()[0]))
