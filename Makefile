@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUNDLE := src/aberra/viewer/static/niivue.js
 
-.PHONY: install bundle demo hello test lint types docs dist oldest bench clean
+.PHONY: install bundle demo hello test lint types docs dist oldest bench mutants clean
 
 install: $(READY) bundle
 
@@ -70,6 +70,11 @@ oldest: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed
+
+# Small changes to the heart of the library, and whether the fast tests notice them. Takes an hour or more.
+mutants: $(READY)
+	$(BIN)/python -m benchmarks.mutants run
+	$(BIN)/python -m benchmarks.mutants table
 
 clean:
 	rm -rf .venv build dist aberra-demo docs/_build docs/api docs/gallery docs/project docs/results
