@@ -38,7 +38,6 @@ VIEWS = (
     "forest, large groups",
     "robust covariance",
     "tails of the columns",
-    "distance to a tenth",
     "distance to the nearest",
 )
 TREES, LANDMARKS = 5 * 32, 5 * 128

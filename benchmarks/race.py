@@ -74,7 +74,9 @@ def made_with() -> dict[str, Any]:
 
 def measured_with(path: Path) -> str:
     """Return what the cells of a file were measured with, one line a run."""
-    return "\n".join(f"Measured with {c['measured_with']}" for c in read(path) if "method" not in c)
+    return "\n".join(
+        f"Measured with {c['measured_with']}" for c in read(path) if "measured_with" in c
+    )
 
 
 def run_job(job: Job) -> list[Cell]:

@@ -183,15 +183,13 @@ def test_tails_are_ranks_from_both_ends_counted_by_trust():
     np.testing.assert_allclose(outside, -np.log(0.5 / 10.5), rtol=1e-6)
 
 
-def test_distances_are_those_to_a_tenth_of_the_landmarks_and_to_the_third():
+def test_neighbour_distance_is_that_to_the_third_landmark():
     generator = np.random.default_rng(3)
     rows = single(generator.normal(size=(200, 3)))
     crowd = landmarks(rows, np.ones(200), 50, generator)
-    assert (len(crowd.rows), crowd.n_near) == (50, 5)
+    assert len(crowd.rows) == 50
     expected = np.array([np.sort(np.linalg.norm(crowd.rows - row, axis=1)) for row in rows])
-    far, close = crowd.distances(rows)
-    np.testing.assert_allclose(far, expected[:, 4], rtol=1e-4, atol=1e-3)
-    np.testing.assert_allclose(close, expected[:, 2], rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(crowd.oddness(rows), expected[:, 2], rtol=1e-4, atol=1e-3)
     trust = np.r_[np.ones(30), np.full(170, 1e-12)]
     assert len(landmarks(rows, trust, 50, generator).rows) == 30  # no more than is trusted
 

@@ -3,8 +3,8 @@
 Notation (shapes): a member sees n rows of d columns through trust c (n,), the row's weight times
 the times it was drawn. A view returns one number a row, `oddness`. Each is brought to one scale,
 nats, by its own bulk, so that none decides alone; what stands in the bulk is decided by the lower
-half of a view, which dirt, being odd, hardly reaches. Six views are averaged. A seventh, and two of
-the six, may lift a row above the mean: what only they can see, a mean would drown.
+half of a view, which dirt, being odd, hardly reaches. Five views are averaged. A sixth, and two of
+the five, may lift a row above the mean: what only they can see, a mean would drown.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from aberra.scikit import Interval
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-N_VIEWS = 7
+N_VIEWS = 6
 MOST_ROWS = 16_384  # a member learns from no more than this, however long the table
 FEWEST_ROWS = 32  # in a tile
 FARTHEST = 1e30  # robust deviations; their products still fit into single precision
 FAR = 8.0  # nats, from which on surprise grows as a logarithm
 SHARES = (3, 2, 3)  # of the trees: tight groups in raw and in tamed columns, large groups
 # Of the views in their order (`View.oddness`): parts in the mean, and of what they are above it.
-COUNTS = np.array([1, 1, 1, 1, 1, 1, 0]) / 6
-LIFTS = np.array([0, 0, 0, 0.6, 0.3, 0, 0.3])
+COUNTS = np.array([1, 1, 1, 1, 1, 0]) / 5
+LIFTS = np.array([0, 0, 0, 0.6, 0.3, 0.3])
 
 
 class Seen(NamedTuple):
@@ -129,8 +129,7 @@ class View:
             forest.check_columns(d)
 
     def oddness(self, seen: Seen) -> Array:
-        """Return (7, n): what each view says."""
-        far, close = self.crowd.distances(seen.tamed)
+        """Return (6, n): what each view says."""
         return np.stack(
             [
                 self.tight.oddness(seen.raw),
@@ -138,8 +137,7 @@ class View:
                 self.parted.oddness(seen.raw),
                 self.ellipse.oddness(seen.precise),
                 self.tails.oddness(seen.tamed),
-                far,
-                close,
+                self.crowd.oddness(seen.tamed),
             ]
         )
 
@@ -165,11 +163,10 @@ class MultiView(Detector):
 
     A row is odd if few cuts part it from the others (three small forests), if it lies far from
     the bulk given the columns' correlations (a robust covariance), if its cells are far out in
-    their columns, and if it is far from a tenth of the other rows, or from the nearest few. Skewed
-    columns are tamed, except where a long tail says something. Besides, rare codes, combinations of
-    codes that never occur and rows that were copied again and again count as evidence. Rows enter
-    every view by their weight. A member learns from at most 16,384 rows, so that long tables cost
-    little.
+    their columns, and if it is far from its nearest neighbours. Skewed columns are tamed, except
+    where a long tail says something. Besides, rare codes, combinations of codes that never occur
+    and rows that were copied again and again count as evidence. Rows enter every view by their
+    weight. A member learns from at most 16,384 rows, so that long tables cost little.
 
     Examples
     --------

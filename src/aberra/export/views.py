@@ -14,7 +14,7 @@ from aberra.detectors.column_tails import N_BINS, ColumnTails
 from aberra.detectors.compiled_views import OUTSIDE
 from aberra.detectors.gain_forest import Forest
 from aberra.detectors.inverse_covariance import InverseCovariance
-from aberra.detectors.landmarks import CLOSE, Landmarks
+from aberra.detectors.landmarks import NEIGHBOUR, Landmarks
 from aberra.detectors.multiview import (
     COUNTS,
     FARTHEST,
@@ -57,7 +57,7 @@ def multiview(g: Graph, x: str, members: Views) -> str:
             raw[2 * k + 1],
             mahalanobis(g, seen.precise, one.ellipse),
             surprise_of_cells(g, seen.tamed, one.tails),
-            *distances(g, seen.tamed, one.crowd),
+            distance_to_neighbours(g, seen.tamed, one.crowd),
         ]
         stacked = g.op("Concat", *(g.unsqueezed(view, 0) for view in views), axis=0)
         scores.append(pooled(g, nats_of(g, stacked, one)))
@@ -152,20 +152,19 @@ def surprise_of_cells(g: Graph, rows: str, tails: ColumnTails) -> str:
     return g.reduced("Mean", nats, 1)
 
 
-def distances(g: Graph, rows: str, crowd: Landmarks) -> list[str]:
-    """Return how far every row is from its neighbourhood, and from its third landmark."""
+def distance_to_neighbours(g: Graph, rows: str, crowd: Landmarks) -> str:
+    """Return the distance of every row to its third landmark."""
     precise, marks = g.cast(rows, "float64"), crowd.rows.astype(np.float64)
     squares = g.op("Add", g.op("MatMul", precise, -2 * marks.T), np.square(marks).sum(axis=1))
-    own = g.op("Unsqueeze", square_sum(g, precise), np.array([1]))
-    places = [crowd.n_near - 1, min(CLOSE, len(marks)) - 1]
-    near = g.op("TopK", squares, np.array([max(places) + 1]), axis=1, largest=0, n_outputs=2)
-    ordered = g.op("Add", near.rpartition("_")[0] + "_0", own)
-    apart = g.op("Sqrt", g.op("Max", ordered, 0.0))
-    return [g.op("Gather", apart, np.array(place), axis=1) for place in places]
+    n = np.array([min(NEIGHBOUR, len(marks))])
+    near = g.op("TopK", squares, n, axis=1, largest=0, n_outputs=2)
+    values = near.rpartition("_")[0] + "_0"
+    farthest = g.op("Add", g.reduced("Max", values, 1), square_sum(g, precise))
+    return g.op("Sqrt", g.op("Max", farthest, 0.0))
 
 
 def nats_of(g: Graph, views: str, member: View) -> str:
-    """Return how surprising each of the views (7, n) is, by a table of 64 entries a unit."""
+    """Return how surprising each of the views (6, n) is, by a table of 64 entries a unit."""
     table = surprises()
     scale = (member.middle - member.low) / TENTH
     x = g.op("Div", g.op("Mul", g.op("Sub", views, member.middle[:, None]), SKEW), scale[:, None])
