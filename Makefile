@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUNDLE := src/aberra/viewer/static/niivue.js
 
-.PHONY: install bundle demo hello test lint types docs dist oldest bench mutants clean
+.PHONY: install bundle demo hello test lint types docs dist oldest newest bench mutants clean
 
 install: $(READY) bundle
 
@@ -67,6 +67,11 @@ dist: $(READY) $(BUNDLE)
 # The tests of tables with the oldest versions that pyproject.toml allows, in an environment of their own.
 oldest: $(READY)
 	$(BIN)/python -m benchmarks.oldest
+
+# The same with the newest, on another Python: make newest NEXT=python3.13
+NEXT ?= $(PYTHON)
+newest: $(READY)
+	$(BIN)/python -m benchmarks.oldest --newest --python $(NEXT)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed

@@ -1,9 +1,10 @@
-"""The tests of tables with the oldest versions that pyproject.toml allows.
+"""The tests of tables with the oldest versions that pyproject.toml allows, or with the newest.
 
-    python -m benchmarks.oldest [--keep FOLDER] [--tests PATH ...]
+    python -m benchmarks.oldest [--newest] [--python PATH] [--keep FOLDER] [--tests PATH ...]
 
 A new environment gets exactly the lower bounds of the core's dependencies, together with the newest
-pytest, and runs the tests named; torch is not there. It ends with the versions and the result.
+pytest, and runs the tests named; torch is not there. It ends with the versions and the result. With
+`--newest` it gets what the installer finds; with `--python` it is that Python's.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -23,8 +23,8 @@ TOOLS = [
     "pytest>=8",
     "pytest-xdist>=3.6",
     "hypothesis>=6.100",
-    "matplotlib==3.9.0",
-    "Jinja2==3.1.6",
+    "matplotlib>=3.9",
+    "Jinja2>=3.1.6",
 ]
 # Old libraries beside new neighbours warn of what will change; what is asked is whether they work.
 QUIET = ["-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning", "--noconftest"]
@@ -53,20 +53,25 @@ def main() -> None:
     """Make the environment, run the tests in it, and say what it held."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--keep", type=Path, help="folder of the environment; temporary by default")
+    parser.add_argument("--newest", action="store_true", help="take what the installer finds")
+    parser.add_argument("--python", default=sys.executable, help="the Python to try")
     parser.add_argument("--tests", nargs="*", default=TESTS, help="what to run")
     asked = parser.parse_args()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    pins = oldest(project["dependencies"])
+    bounds = project["dependencies"]
+    pins = bounds if asked.newest else oldest(bounds)
     with tempfile.TemporaryDirectory() as folder:
         home = (asked.keep or Path(folder)).resolve()
-        venv.create(home, with_pip=True, clear=False)
+        subprocess.run([asked.python, "-m", "venv", home], check=True)
         python = home / "bin" / "python"
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*install, *pins, *TOOLS], check=True)
         environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+        freeze = [python, "-m", "pip", "list", "--format=freeze", "--disable-pip-version-check"]
+        held = subprocess.run(freeze, capture_output=True, text=True, check=True).stdout.split()
         command = [python, "-m", "pytest", "-q", *QUIET, *asked.tests]
         done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
-    print("oldest versions:", ", ".join(pins), "->", "passed" if not done.returncode else "FAILED")
+    print(", ".join(held), "->", "passed" if not done.returncode else "FAILED")
     sys.exit(done.returncode)
 
 

@@ -228,7 +228,14 @@ _METHODS = [
 
 
 def methods() -> Iterator[Method]:
-    """Yield all registered methods."""
+    """Yield all registered methods.
+
+    Examples
+    --------
+    >>> from aberra.methods import methods
+    >>> [method.name for method in methods()][:3]
+    ['IADC', 'ADC', 'MultiView']
+    """
     yield from _METHODS
 
 
@@ -264,6 +271,12 @@ def named(name: str) -> Method:
     ------
     KeyError
         If there is no such method.
+
+    Examples
+    --------
+    >>> from aberra.methods import named
+    >>> named("deep-svdd").name
+    'DeepSVDD'
     """
     for method in _METHODS:
         if name and name in (method.name, method.shell):
@@ -278,6 +291,12 @@ def in_paper(name: str) -> Method:
     ------
     KeyError
         If there is no such method.
+
+    Examples
+    --------
+    >>> from aberra.methods import in_paper
+    >>> in_paper("OCSVM-H").name
+    'HybridOCSVM'
     """
     for method in _METHODS:
         if name and name == method.paper:
@@ -286,7 +305,15 @@ def in_paper(name: str) -> Method:
 
 
 def find(model: Any) -> Method | None:
-    """Return the method that an estimator belongs to; None for an estimator from elsewhere."""
+    """Return the method that an estimator belongs to; None for an estimator from elsewhere.
+
+    Examples
+    --------
+    >>> from aberra import OCSVM
+    >>> from aberra.methods import find
+    >>> find(OCSVM()).shell
+    'ocsvm'
+    """
     cls = type(model)
     for method in _METHODS:
         if (method.name, method.module) == (cls.__name__, cls.__module__):

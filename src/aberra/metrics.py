@@ -44,6 +44,11 @@ def average_precision(y: ArrayLike, scores: ArrayLike) -> float:
     """Return the mean precision at the ranks of the anomalies (scikit-learn's definition).
 
     Arrays of any shape; NaN where there is no anomaly.
+
+    Examples
+    --------
+    >>> average_precision([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8])
+    0.8333333333333333
     """
     from sklearn.metrics import average_precision_score
 
@@ -64,6 +69,11 @@ def anomaly_std(s: ArrayLike) -> NDArray[np.float64]:
     ndarray of shape (n,)
         Standard deviations (the square root of the printed variance); their mean is the number
         in the paper's table.
+
+    Examples
+    --------
+    >>> anomaly_std([[0.0, 1.0], [0.0, 3.0]]).round(3).tolist()
+    [0.0, 0.111]
     """
     return expit(np.asarray(s, dtype=np.float64)).std(axis=0)
 
@@ -80,6 +90,11 @@ def rank_std(s: ArrayLike) -> NDArray[np.float64]:
     -------
     ndarray of shape (n,)
         Standard deviations.
+
+    Examples
+    --------
+    >>> rank_std([[0.1, 0.2, 0.3], [10.0, 30.0, 20.0]]).round(3).tolist()
+    [0.0, 0.167, 0.167]
     """
     from scipy.stats import rankdata  # slow to import
 
@@ -174,6 +189,12 @@ def dice_curve(
     thresholds : ndarray of shape (k + 1,)
         The k distinct scores, falling, and -inf: from nothing flagged to everything.
     dice : ndarray of shape (k + 1,)
+
+    Examples
+    --------
+    >>> thresholds, dice = dice_curve([0, 1, 1], [0.2, 0.9, 0.5])
+    >>> thresholds.tolist(), dice.round(2).tolist()
+    ([0.9, 0.5, 0.2, -inf], [0.0, 0.67, 1.0, 0.8])
     """
     odd, values = _flat(mask, scores)
     order = np.argsort(-values)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from aberra import __version__
 from aberra.cli.shell import command, shell
 from aberra.extras import need
 
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
     from aberra.demo import CleanedTable, Line
 
 GREETING = (
-    f"Welcome to Aberra {__version__}. It finds what does not belong, and learns from data that\n"
-    "are already dirty. Two jobs on data that come with scikit-learn; they take a minute or two.\n"
+    "Welcome to Aberra. It finds what does not belong, and learns from data that are already\n"
+    "dirty. Two jobs on data that come with scikit-learn; they take a minute or two.\n"
 )
 NEXT = "Try next, with a table of your own:  aberra fit yours.csv -o yours.aberra"
 

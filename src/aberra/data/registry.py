@@ -47,7 +47,14 @@ class Found:
 
 
 def data_dir(explicit: str | Path | None = None) -> Path:
-    """Return the folder of data sets: the one given, else $ABERRA_DATA, else a cache folder."""
+    """Return the folder of data sets: the one given, else $ABERRA_DATA, else a cache folder.
+
+    Examples
+    --------
+    >>> from aberra.data.registry import data_dir
+    >>> data_dir("sets").name
+    'sets'
+    """
     if explicit is not None:
         return Path(explicit).expanduser()
     if named := os.environ.get("ABERRA_DATA"):
@@ -57,7 +64,14 @@ def data_dir(explicit: str | Path | None = None) -> Path:
 
 
 def entry(name: str) -> DataSet:
-    """Return what is known about a set."""
+    """Return what is known about a set.
+
+    Examples
+    --------
+    >>> from aberra.data.registry import entry
+    >>> entry("cardio").name
+    'cardio'
+    """
     try:
         return DATA_SETS[name]
     except KeyError:
