@@ -29,6 +29,7 @@ MISSED_FROM = 1.0  # nats
 UNSEEN, GAP = -1, -2
 WEIGHT = 0.5  # of a nat of these two, beside a nat of a view
 FAR_WEIGHT = 2.0  # of a nat of a cell beyond a gap
+GAP_WEIGHT = 1.5  # of a nat of a gap: the views see nothing in an empty cell
 FEWEST_COPIES, COPIED_SHARE, MOST_COPIED = 5, 0.004, 64
 UNIQUE_REST, FINE_COLUMNS = 0.9, 0.5
 
@@ -164,11 +165,12 @@ def _counted(x: NDArray[Any]) -> tuple[NDArray[Any], Places, Places]:
 
 
 def _gap_nats(rows: NDArray[Any]) -> tuple[Array, float]:
-    """Return minus log of the share of gaps in each column, and what a row has on average."""
+    """Return minus log of the share of gaps in each column, weighted, and a row's on average."""
     n, d = rows.shape
     gaps = np.isnan(rows).sum(axis=0) if rows.dtype.kind == "f" else np.zeros(d)
     share = (gaps + 0.5) / (n + 1.0)
-    return -np.log(share), float(-(share * np.log(share)).sum())
+    nats = -GAP_WEIGHT * np.log(share)
+    return nats, float(share @ nats)
 
 
 def _is_coded(counts: Places, n: int) -> bool:
