@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
-from aberra.contract.members import Data, Members, Rows, row_counts
+from aberra.contract.members import Data, Members, Rows
 from aberra.declare import Shape, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE, Detector
 from aberra.detectors.column_tails import ColumnTails, column_tails
@@ -223,10 +223,10 @@ class MultiView(Detector):
         self, prepared: tuple[Data, Lens], rows: Rows, weights: Array, seeds: Sequence[int]
     ) -> Members:
         data, shared = prepared
-        counts = row_counts(rows, len(data))
-        members = [
-            self._member(data, shared, counts[k] * weights[k], seed) for k, seed in enumerate(seeds)
-        ]
+        members = []
+        for own, w, seed in zip(rows, weights, seeds, strict=True):  # one member's counts at a time
+            trust = np.bincount(own, minlength=len(data)) * w
+            members.append(self._member(data, shared, trust, seed))
         return Views(shared, members)
 
     def _member(self, data: Data, shared: Lens, trust: Array, seed: int) -> View:

@@ -21,7 +21,7 @@ def resampled_rows(
     the objective. "subsample": half of the rows without replacement. False: all rows.
     """
     if not resample:
-        return np.tile(np.arange(n), (n_members, 1))
+        return np.broadcast_to(np.arange(n), (n_members, n))  # no copy
     if isinstance(resample, str):
         half = max(2, n // 2)
         return np.stack([np.sort(generator.permutation(n)[:half]) for _ in range(n_members)])

@@ -105,7 +105,8 @@ def train_and_score(
 def _drawn_rows(setup: Setup, turn: Turn) -> Rows:
     generator = stream(turn.entropy, turn.number, 0)
     rows = resampled_rows(len(setup.data), setup.n_members, setup.resample, generator)
-    return with_weight(rows, turn.weights)
+    leaves_out = setup.trainer.draws_rows and not setup.resample  # rows without weight, itself
+    return rows if leaves_out else with_weight(rows, turn.weights)
 
 
 def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
