@@ -198,6 +198,27 @@ def explain_times() -> dict[str, float]:
     return found
 
 
+def default_memory() -> dict[str, float]:
+    """Fit and score with the default; peak memory, the data included, over the data (Linux)."""
+    from aberra import IADC
+
+    found = {}
+    for d in (12, D):
+        X = rows(500_000, d)
+        X[:5000] += 5
+        model = IADC(random_state=0).fit(X[:N])
+        model.anomaly_score(X[:N])
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew from here
+        before = peak_bytes()
+        IADC(random_state=0).fit(X)
+        found[f"500,000 x {d}: fit"] = 1 + (peak_bytes() - before) / X.nbytes
+        Path("/proc/self/clear_refs").write_text("5")
+        before = peak_bytes()
+        model.anomaly_score(X)
+        found[f"500,000 x {d}: score"] = 1 + (peak_bytes() - before) / X.nbytes
+    return found
+
+
 RACES = {
     "epochs": epochs_race,
     "whole": whole_fit_race,
@@ -205,6 +226,7 @@ RACES = {
     "growth": growth,
     "default": default_race,
     "explain": explain_times,
+    "memory": default_memory,
 }
 
 

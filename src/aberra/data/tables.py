@@ -274,7 +274,10 @@ def as_frame(X: Any, infer: bool) -> pd.DataFrame:
     """Return rows as a data frame; with `infer`, columns of objects get the best type that fits."""
     # A list keeps each cell's own type, where an array would turn a mixed row into text.
     own = isinstance(X, pd.DataFrame | list)
-    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(X if own else np.asarray(X))
+    if isinstance(X, pd.DataFrame):
+        frame = X
+    else:  # an array is looked at where it is: nothing here writes to it
+        frame = pd.DataFrame(X) if own else pd.DataFrame(np.asarray(X), copy=False)
     if not infer or all(kind_of(column) != "text" for _, column in _columns(frame)):
         return frame
     return frame.apply(_best_type, parse=not own)
