@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -82,7 +83,8 @@ class Finder(nn.Module):
     def found(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return what was added (B, c, h, w) and the logit of being foreign (B, 1, h, w)."""
         patches = F.pixel_unshuffle(x, self.plan.patch)
-        out = F.pixel_shuffle(self.unet(patches, x.new_zeros(len(x))), self.plan.patch)
+        time = torch.zeros_like(x[:, 0, 0, 0])  # as many as images, in an exported graph, too
+        out = F.pixel_shuffle(self.unet(patches, time), self.plan.patch)
         return out[:, :-1], out[:, -1:] - FEW
 
     def forward(self, x: Tensor) -> Tensor:
