@@ -166,7 +166,8 @@ def run(args: argparse.Namespace) -> None:
     for seed in args.seeds:
         for name, draw in pieces(slices, seed):
             for title, scene in scenes.items():
-                if title in args.scenes and (name, seed, title) not in done:
+                wanted = title in args.scenes and (not args.rows or name in args.rows)
+                if wanted and (name, seed, title) not in done:
                     found = rounded(figures(drawn(draw, scene), scene))
                     note(args.out, name, seed, title, found)
 
@@ -257,6 +258,7 @@ def main() -> None:
     parser.add_argument("task", choices=tasks)
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     parser.add_argument("--networks", nargs="+", default=list(NETWORKS), choices=NETWORKS)
+    parser.add_argument("--rows", nargs="+", help="which rows to run; all by default")
     parser.add_argument("--scenes", nargs="+", default=list(TITLES), choices=TITLES)
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()

@@ -142,6 +142,17 @@ def test_one_call_of_a_denoiser(tmp_path):
     np.testing.assert_allclose(noise[0], expected, atol=1e-5)
 
 
+def test_one_call_of_a_patch_finder_restores(tmp_path):
+    from aberra import PatchFinder
+
+    images = np.random.default_rng(0).random((8, 1, 16, 16), dtype=np.float32)
+    model = PatchFinder(train_steps=1, batch_size=4, random_state=0).fit(images)
+    frame = model.members_.frame
+    (restored,) = session(model, tmp_path).run(None, {"images": frame.inward(images[:3]).numpy()})
+    expected = frame.inward(model.reconstruct(images[:3])).numpy()
+    np.testing.assert_allclose(restored[0], expected, atol=1e-5)
+
+
 def test_text_and_dates_become_numbers_as_the_file_says(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(

@@ -6,7 +6,6 @@ import torch
 
 from aberra import PatchFinder
 from aberra.localise.patch_finder import (
-    FEW,
     GAIN,
     SHADE,
     FinderPlan,
@@ -17,7 +16,7 @@ from aberra.localise.patch_finder import (
 from aberra.localise.patches import body, covers, foreign, pasted, recontrasted
 from aberra.loop import Tempo, batch_of
 from aberra.nets.place import Place
-from aberra.nets.unet import UNetPlan
+from aberra.nets.unet import FEW, UNetPlan
 
 CPU = Place(torch.device("cpu"))
 TEMPO = Tempo(train_steps=100, batch_size=16, learning_rate=3e-3)
@@ -107,13 +106,13 @@ def test_the_loss_is_least_for_the_truth_and_follows_the_weights():
     x = torch.zeros(2, 1, 32, 32)
     y, cover, w = x.clone(), x.clone(), torch.ones(2)
     y[0, :, 10:20, 10:20], cover[0, :, 10:20, 10:20] = 0.6, 1
-    sure = 20 * (2 * foreignness(x, y, cover) - 1) + FEW
+    sure = 20 * (2 * foreignness(x, y, cover) - 1)
     best = finder_loss(x, y, cover, y - x, sure, w)
     assert best < 0.1
-    idle = finder_loss(x, y, cover, torch.zeros_like(x), torch.zeros_like(sure), w)
+    idle = finder_loss(x, y, cover, torch.zeros_like(x), torch.full_like(sure, -FEW), w)
     assert idle > 3 * best
     blind = finder_loss(
-        x, y, cover, torch.zeros_like(x), torch.zeros_like(sure), torch.tensor([0.0, 2.0])
+        x, y, cover, torch.zeros_like(x), torch.full_like(sure, -FEW), torch.tensor([0.0, 2.0])
     )
     assert blind < 0.1  # the image with the patch counts for nothing
 
@@ -126,9 +125,9 @@ def test_a_network_learns_where_patches_are_and_what_they_added():
     assert losses[-1] < 0.6 * losses[0]  # the same patches every time
     x = recontrasted(batch.x, batch, 0.5, GAIN, SHADE)
     y, cover = pasted(x, batch)
-    added, logit = run.net(y)
+    added, logit = run.net.found(y)
     target = foreignness(x, y, cover)
-    found = (logit - FEW).sigmoid()
+    found = logit.sigmoid()
     assert found[target > 0.9].mean() > 3 * found[target == 0].mean()
     strong = ((y - x).abs() > 0.3) & (target > 0.9)
     assert (added - (y - x))[strong].abs().mean() < 0.8 * (y - x)[strong].abs().mean()

@@ -51,7 +51,8 @@ def one_call(model: Any) -> tuple[bytes, dict[str, str]]:
     if not isinstance(first, Denoisers | Rebuilders):
         raise DataError(
             f"{Subject(model).name} cannot be written as ONNX: only localisers that restore an "
-            "image by calls of one network can (DDPM, AnoDDPM, ADDM, SpatialAE, DenseVAE, FAnoGAN)."
+            "image by calls of one network can (DDPM, AnoDDPM, ADDM, SpatialAE, DenseVAE, FAnoGAN, "
+            "PatchFinder)."
         )
     denoises = isinstance(first, Denoisers)
     nets = [net for part in parts for net in part.nets]

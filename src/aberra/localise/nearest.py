@@ -184,7 +184,7 @@ class NearestHealthy(Localiser):
     and rebuilt as a blend of them: what the blend cannot show is odd. Nothing is trained, so `fit`
     takes seconds. A localiser with a network that does not find more than this is not worth its
     training. Images must be aligned, as the slices of `aberra.data.mri` are, and come from the same
-    kind of scanner: in scans of another one, `ADDM` finds more.
+    kind of scanner: in scans of another one, `PatchFinder` and `ADDM` find more.
 
     By default a saved model holds the images themselves: pass it on only where they could be
     passed on, too, or keep averages (`keep="averages"`).

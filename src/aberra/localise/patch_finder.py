@@ -21,7 +21,7 @@ from aberra.localise.diffusion_settings import DIFFUSION_PRESETS, DiffusionPrese
 from aberra.localise.frame import Frame
 from aberra.localise.network import NetworkLocaliser, Style, StyleName, filled
 from aberra.localise.patches import blurred, pasted, recontrasted
-from aberra.localise.restorers import Restorers
+from aberra.localise.restorers import Rebuilders
 from aberra.loop import Batch, Keeping, Losses, Run, Tempo, train
 from aberra.nets.checkpoint import training_mark
 from aberra.nets.place import Place
@@ -29,7 +29,6 @@ from aberra.nets.unet import Finder, UNetPlan, finder
 from aberra.rng import draw_seeds
 from aberra.scikit import Interval, StrOptions
 
-FEW = 3.0  # nats: most pixels are not foreign, and the network need not learn that first
 PLAIN = 0.2  # a change of this size, of a range of 2, is certainly foreign
 GROUPS = 8
 LONGEST_GRADIENT = 1.0
@@ -52,7 +51,7 @@ def finder_loss(
     where nothing is ever changed.
     """
     target = foreignness(x, y, cover)
-    crossed = F.binary_cross_entropy_with_logits(logit - FEW, target, reduction="none")
+    crossed = F.binary_cross_entropy_with_logits(logit, target, reduction="none")
     gap, inside = (y - added - x).abs(), (cover > 0).float()
     covered = (gap * inside).mean(dim=(1, 2, 3)) / inside.mean(dim=(1, 2, 3)).clamp(min=1e-3)
     return (w * (per_image(crossed) + 0.5 * covered + 0.5 * per_image(gap))).mean()
@@ -86,7 +85,7 @@ class FinderRun(Run):
         x = recontrasted(batch.x, batch, self.plan.contrast, GAIN, SHADE)
         y, cover = pasted(x, batch)
         with self.place.autocast():
-            added, logit = self.net(y.contiguous(memory_format=torch.channels_last))
+            added, logit = self.net.found(y.contiguous(memory_format=torch.channels_last))
         loss = finder_loss(x, y, cover, added.float(), logit.float(), batch.w)
         self.update("net", loss)
         return {"loss": loss}
@@ -122,20 +121,10 @@ def train_finder(
 
 
 @dataclass
-class Finders(Restorers):
+class Finders(Rebuilders):
     """Members that take out of an image what is foreign."""
 
     nets: list[Finder] = field(repr=False)
-
-    @torch.inference_mode()
-    def restore(self, x: Tensor) -> Tensor:
-        """Return the images without what is likely to be foreign, (m, n, c, h, w)."""
-        device = next(self.nets[0].parameters()).device
-        seen = x.to(device, memory_format=torch.channels_last)
-        found = [net(seen) for net in self.nets]
-        return torch.stack(
-            [(seen - (logit - FEW).sigmoid() * added).contiguous() for added, logit in found]
-        ).cpu()
 
 
 @estimator

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aberra.declare import Within
 from aberra.extras import need
 from aberra.nets.building import seeded
+
+FEW = 3.0  # nats: most pixels are not foreign, and a network need not learn that first
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,17 @@ class Finder(nn.Module):
         self.plan = plan
         self.unet = _unet(plan, plan.n_channels + 1)
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def found(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Return what was added (B, c, h, w) and the logit of being foreign (B, 1, h, w)."""
         patches = F.pixel_unshuffle(x, self.plan.patch)
-        out = F.pixel_shuffle(self.unet(patches, x.new_zeros(len(x))), self.plan.patch)
-        return out[:, :-1], out[:, -1:]
+        time = torch.zeros_like(x[:, 0, 0, 0])  # as many as images, in an exported graph, too
+        out = F.pixel_shuffle(self.unet(patches, time), self.plan.patch)
+        return out[:, :-1], out[:, -1:] - FEW
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the images (B, c, h, w) without what is likely to be foreign."""
+        added, logit = self.found(x)
+        return x - logit.sigmoid() * added
 
 
 def finder(plan: UNetPlan, seed: int) -> Finder:
