@@ -136,8 +136,8 @@ def score(
         raise ArgumentError("pattern", "pattern is for scans.")
     if axes is not None and kind != "volumes":
         raise ArgumentError("axes", "axes is for scans.")
-    by_blocks = engine is not None or on_error is not None or _in_many_files(str(data), target)
-    if kind == "table" and sql is None and header and str(data) != STDIN and by_blocks:
+    plain = kind == "table" and sql is None and header and str(data) != STDIN
+    if plain and (engine or on_error or _in_many_files(str(data), target)):
         from aberra.workflow.score_blocks import score_blocks
 
         return score_blocks(
