@@ -155,7 +155,7 @@ def chosen(sample: pd.DataFrame, counts: Counts, asked: Asked) -> ColumnChoice:
 
 def _varied(column: pd.Series[Any], varies: bool) -> pd.Series[Any]:
     """Return a column that looks as if it varied, where only rows outside the sample do."""
-    if not varies or column.nunique() > 1 or kind_of(column) != "number":
+    if not varies or column.nunique() != 1 or kind_of(column) != "number":
         return column
     return pd.Series(np.where(np.arange(len(column)) % 2, 0.0, 1.0), name=column.name)
 
