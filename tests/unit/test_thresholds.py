@@ -317,3 +317,9 @@ def test_a_group_apart_is_neither_tiny_nor_most_rows():
 def test_a_fifth_of_dirt_is_flagged():
     s = contaminated(0.2)
     assert abs((s > fdr(s)).mean() - 0.2) < 0.01
+
+
+def test_where_nothing_is_discovered_nothing_is_flagged():
+    s = np.random.default_rng(3).normal(size=300)
+    assert fdr(s) >= s.max()
+    assert fdr(s) == max(s.max(), bulk(s).score_of(0.1 / 300))
