@@ -146,6 +146,9 @@ def test_trust_is_learnt_or_what_iadc_would_begin_with(iadc, table):
     assert np.array_equal(
         trust_in(plain, plain.training_scores()), importance_weights(plain.training_scores())
     )
+    default = ADC(n_members=2, random_state=0).fit(table)
+    own = default.training_scores()
+    assert np.array_equal(trust_in(default, own), apart_weights(own))
     assert learnt_doubts(plain) == []
     assert [d.row for d in learnt_doubts(iadc, 4)] == np.argsort(iadc.weights_)[:4].tolist()
 

@@ -100,6 +100,11 @@ class Scorer(OutlierMixin, BaseEstimator, ABC):
         """The threshold rule that "auto" means."""
         return thresholds.DEFAULT
 
+    @property
+    def trust_rule(self) -> str:
+        """How trust follows from the scores, unless the user says otherwise: a rule of `IADC`."""
+        return "median"
+
     @abstractmethod
     def anomaly_score(self, X: ArrayLike) -> Scores:
         """Return one score per sample; the higher, the odder."""

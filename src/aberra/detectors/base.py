@@ -23,8 +23,6 @@ IMAGE_TILE = 128
 class Detector(RowScorer):
     """A detector of our own: its members train together, `fit` is the case of one member."""
 
-    # How trust follows from its scores in IADC, unless the user says otherwise.
-    trust_rule: ClassVar[str] = "median"
     draws_rows: ClassVar[bool] = False  # members differ by draws of their own
 
     @all_or_nothing

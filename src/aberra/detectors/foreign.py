@@ -30,8 +30,11 @@ FEWEST_ROWS = 2
 class Trainer(Protocol):
     """What an ensemble needs of a detector: prepare once, train members again and again."""
 
-    trust_rule: ClassVar[str]
     draws_rows: ClassVar[bool]
+
+    @property
+    def trust_rule(self) -> str:
+        """How trust follows from its scores."""
 
     def _prepare(self, data: Data) -> Any: ...
 
@@ -87,7 +90,7 @@ class ForeignTrainer:
     because a detector that looks at neighbours would take its copy for a close one.
     """
 
-    trust_rule: ClassVar[str] = "median"
+    trust_rule = "median"
     draws_rows: ClassVar[bool] = False
 
     def __init__(self, detector: Any) -> None:

@@ -178,13 +178,17 @@ class MultiView(Detector):
     7
     """
 
-    trust_rule: ClassVar[str] = "apart"
     draws_rows: ClassVar[bool] = True  # for the trees and the landmarks
 
     @property
     def flag_rule(self) -> str:
         """The threshold rule that "auto" means: scores are nats, so chances follow from them."""
         return "fdr"
+
+    @property
+    def trust_rule(self) -> str:
+        """Rows are trusted unless their scores, which are nats, lie apart."""
+        return "apart"
 
     @property
     def sees_gaps(self) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aberra.contract.members import Scores
 from aberra.contract.scorer import Scorer
 from aberra.explain.reasons import Reason
-from aberra.robust.weighting import importance_weights
+from aberra.robust.weighting import apart_weights, importance_weights
 
 N_DOUBTS = 10
 TEMPERATURE = 0.5  # IADC's default
@@ -70,7 +70,11 @@ def trust_in(model: Scorer, scores: Scores) -> Scores:
         In [0, 1].
     """
     learnt = model.training_trust()
-    return importance_weights(scores, TEMPERATURE) if learnt is None else np.asarray(learnt)
+    if learnt is not None:
+        return np.asarray(learnt)
+    if model.trust_rule == "apart":
+        return apart_weights(scores)
+    return importance_weights(scores, TEMPERATURE)
 
 
 def doubts(

@@ -55,7 +55,6 @@ class Localiser(Scorer):
     placed again with `calibrate`.
     """
 
-    trust_rule: ClassVar[str] = "median"  # how trust follows from its scores in IADC
     draws_rows: ClassVar[bool] = False
 
     image_size: int | None = parameter(

@@ -82,6 +82,13 @@ class Ensemble(RowScorer):
         return self.detector.flag_rule if isinstance(self.detector, Scorer) else super().flag_rule
 
     @property
+    def trust_rule(self) -> str:
+        """How trust follows from the scores: as for the members alone."""
+        if self.detector is None and self.image_shape_ is None:
+            return MultiView().trust_rule
+        return self.detector.trust_rule if isinstance(self.detector, Scorer) else super().trust_rule
+
+    @property
     def sees_gaps(self) -> bool:
         """Whether gaps in a table reach the members, which make something of them."""
         if self.detector is None:
