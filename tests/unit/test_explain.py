@@ -38,7 +38,7 @@ from aberra.explain.training import (
 from aberra.localise.intensity import IntensityThreshold
 from aberra.methods import named
 from aberra.recipe import Recipe
-from aberra.robust.weighting import LOST_TRUST, importance_weights
+from aberra.robust.weighting import LOST_TRUST, apart_weights, importance_weights
 from aberra.thresholds import WHERE
 
 
