@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, OutlierMixin
 
-from aberra import ADC, IADC
+from aberra import ADC, IADC, MultiView
 
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 
@@ -99,3 +99,18 @@ def test_adc_is_the_first_round_with_the_weights_that_are_given():
     model = ADC(OneNumber(), n_members=2, resample=False).fit(ROWS, sample_weight=PRIOR)
     first = wobbling_distance(ROWS[:, 0], np.average(ROWS[:, 0], weights=PRIOR))
     np.testing.assert_allclose(model.round_.scores, first, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("start", ["informed", "advised"])
+def test_the_first_round_may_go_by_what_the_default_says(start):
+    view = ADC(MultiView(), random_state=0).fit(ROWS)
+    model = IADC(OneNumber(), n_members=2, resample=False, start=start, random_state=0).fit(ROWS)
+    advice = model._advice(ROWS, model.history_)
+    expected = weights_of(view.training_scores(), 0.5)  # of other random numbers
+    assert np.corrcoef(advice, expected)[0, 1] > 0.9
+    first, second = model.history_[0].scores, model.history_[1].scores
+    mean = np.average(ROWS[:, 0], weights=advice)
+    np.testing.assert_allclose(first, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+    own = weights_of(first, 0.5) * (advice if start == "advised" else 1.0)
+    mean = np.average(ROWS[:, 0], weights=own)
+    np.testing.assert_allclose(second, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
