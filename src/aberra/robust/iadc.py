@@ -144,7 +144,7 @@ class IADC(Ensemble):
         ----------
         X : array-like of shape (n, n_features) or (n, channels, height, width), or a source
             Training rows; they may be contaminated. A path, a folder, a pattern such as
-            "big/*.parquet", an Arrow or Ray dataset, or a memory map of more than a million rows is
+            `big/*.parquet`, an Arrow or Ray dataset, or a memory map of more than a million rows is
             read block by block (`aberra.data.blocks`). Of more than 262,144 rows the rounds then
             see a sample of that many, and all rows are scored once to place the threshold.
         y : ignored

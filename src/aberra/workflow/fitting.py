@@ -71,7 +71,7 @@ def fit(
     ----------
     path : path
         A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file, packed or not, or a folder of
-        them, or a pattern such as "big/*.parquet"; "-" for a table from standard input; a folder of
+        them, or a pattern such as `big/*.parquet`; "-" for a table from standard input; a folder of
         pictures; a NIfTI file; a folder of NIfTI files or DICOM series.
     output : path, optional
         The model file to write. By default nothing is written.

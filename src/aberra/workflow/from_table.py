@@ -68,7 +68,7 @@ def fit_table(
     ----------
     path : path
         A CSV, TSV, Parquet, Feather, Excel, JSON, npy or npz file with at least ten rows, packed
-        or not; a folder of such files with the same columns, or a pattern such as "big/*.parquet";
+        or not; a folder of such files with the same columns, or a pattern such as `big/*.parquet`;
         "-" for standard input; with `sql`, a database. More than about a million rows are read
         block by block: training sees a sample of 262,144 rows, and all rows place the threshold. If
         such a fit is stopped, the same call continues it.

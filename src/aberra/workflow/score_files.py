@@ -58,7 +58,7 @@ def score(
         or any fitted model of Aberra.
     data : path
         Data of the kind that the model was fitted on; "-" for a table from standard input; a
-        pattern such as "big/*.parquet" for a table in many files.
+        pattern such as `big/*.parquet` for a table in many files.
     output : path
         For a table, the file of scores to write, ending in .parquet or .csv; for a table in many
         files also a folder, which gets a file of scores for each of them. For images and scans, the
