@@ -15,6 +15,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aberra.contract.members import Members
 from aberra.declare import AnyShape, Shape, Size, Within, learnt_by
@@ -48,6 +49,7 @@ CLASSES = _Registered()
 
 
 Kinds = dict[str, Kind]
+ARRAYS = (np.ndarray, get_origin(NDArray[np.object_]))  # an alias of its own from NumPy 2.5 on
 
 
 def learnt_kinds(cls: type) -> tuple[Kinds, Kinds]:
@@ -141,7 +143,7 @@ def _union(options: tuple[Any, ...]) -> Kind:
 def _collection(origin: Any, of: tuple[Any, ...]) -> Kind:
     if origin is dict:
         return NamedBy(kind_of(of[1]), of[0])
-    if origin is np.ndarray:  # without a shape: only names are kept this way
+    if origin in ARRAYS:  # without a shape: only names are kept this way
         return As(_names, ListOf(Scalar(str)))
     if origin is list:
         return ListOf(kind_of(of[0]))
