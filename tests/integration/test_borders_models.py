@@ -78,8 +78,6 @@ def without_rounds(manifest, arrays):
 VIEW = ("members_", "members", 0)
 FRAME = ("members_", "frame")
 FORGED = {
-    "no neighbours": ("views", set_at((*VIEW, "crowd", "n_near"), 0), "neighbourhood"),
-    "neighbours below 0": ("views", set_at((*VIEW, "crowd", "n_near"), -5), "neighbourhood"),
     "NaN in an array": ("views", array_at("centre", all_to(np.nan)), "no finite scores"),
     "NaN bins": ("views", array_at("per_unit", all_to(np.nan)), "bins of a column"),
     "no bulk": ("views", array_at("members.0.middle", all_to(np.nan)), "no finite scores"),

@@ -12,7 +12,7 @@ from aberra.detectors.compiled_forest import best_cut, path_length
 from aberra.detectors.compiled_views import pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
-from aberra.detectors.landmarks import landmarks
+from aberra.detectors.landmarks import Landmarks, landmarks
 from aberra.detectors.multiview import lens, surprise
 from aberra.detectors.robust_covariance import robust_ellipse
 from aberra.detectors.scaling import robust
@@ -190,6 +190,8 @@ def test_neighbour_distance_is_that_to_the_third_landmark():
     assert len(crowd.rows) == 50
     expected = np.array([np.sort(np.linalg.norm(crowd.rows - row, axis=1)) for row in rows])
     np.testing.assert_allclose(crowd.oddness(rows), expected[:, 2], rtol=1e-4, atol=1e-3)
+    with pytest.raises(ValueError, match="no landmarks"):
+        Landmarks(rows[:0])
     trust = np.r_[np.ones(30), np.full(170, 1e-12)]
     assert len(landmarks(rows, trust, 50, generator).rows) == 30  # no more than is trusted
 
@@ -281,10 +283,12 @@ def test_gaps_count_as_the_median_and_as_evidence():
     seen = shared.look(X)
     np.testing.assert_array_equal(seen.raw[:3, 1], 0.0)
     rate = (np.array([0, 3, 0]) + 0.5) / 301
-    usual = -1.5 * (rate * np.log(rate)).sum()
+    usual = -(rate * np.log(rate)).sum()
     nats = shared.evidence.nats(X)
-    np.testing.assert_allclose(nats[:3], -1.5 * np.log(rate[1]) - usual)
+    np.testing.assert_allclose(nats[:3], -np.log(rate[1]) - usual)
     np.testing.assert_array_equal(nats[3:], 0.0)
+    two = shared.evidence.nats(np.array([[np.nan, np.nan, 0.1]]))  # together they count double
+    np.testing.assert_allclose(two, -np.log(rate[0]) - 2 * np.log(rate[1]) - usual)
     model = IADC(missing="impute", random_state=0).fit(X)
     empty = np.full((1, 3), np.nan)
     assert model.anomaly_score(empty) > model.anomaly_score(X).max()

@@ -29,7 +29,7 @@ MISSED_FROM = 1.0  # nats
 UNSEEN, GAP = -1, -2
 WEIGHT = 0.5  # of a nat of these two, beside a nat of a view
 FAR_WEIGHT = 2.0  # of a nat of a cell beyond a gap
-GAP_WEIGHT = 1.5  # of a nat of a gap: the views see nothing in an empty cell
+MORE_GAPS = 2.0  # of a nat of every gap in a row but one: one may be chance
 FEWEST_COPIES, COPIED_SHARE, MOST_COPIED = 5, 0.004, 64
 UNIQUE_REST, FINE_COLUMNS = 0.9, 0.5
 
@@ -95,10 +95,16 @@ class Evidence:
         return cells + self._copies(rows) + self._gaps(rows) + broken
 
     def _gaps(self, rows: NDArray[np.generic]) -> Array:
-        """Return how much more or other gaps a row has than is usual."""
+        """Return how much more or other gaps a row has than is usual.
+
+        Gaps that come together, as in an outage, count double but for the rarest.
+        """
         if rows.dtype.kind != "f":
             return np.zeros(len(rows))
-        return np.maximum(np.isnan(rows) @ self.gap_nats - self.usual_gaps, 0.0)
+        gaps = np.isnan(rows)
+        rarest = np.where(gaps, self.gap_nats, 0.0).max(axis=1)
+        more = gaps @ self.gap_nats - rarest
+        return np.maximum(rarest + MORE_GAPS * more - self.usual_gaps, 0.0)
 
     def _broken_constants(self, rows: NDArray[np.generic]) -> Array:
         """Return whether a column that never changed now has."""
@@ -165,12 +171,11 @@ def _counted(x: NDArray[Any]) -> tuple[NDArray[Any], Places, Places]:
 
 
 def _gap_nats(rows: NDArray[Any]) -> tuple[Array, float]:
-    """Return minus log of the share of gaps in each column, weighted, and a row's on average."""
+    """Return minus log of the share of gaps in each column, and what a row has on average."""
     n, d = rows.shape
     gaps = np.isnan(rows).sum(axis=0) if rows.dtype.kind == "f" else np.zeros(d)
     share = (gaps + 0.5) / (n + 1.0)
-    nats = -GAP_WEIGHT * np.log(share)
-    return nats, float(share @ nats)
+    return -np.log(share), float(-(share * np.log(share)).sum())
 
 
 def _is_coded(counts: Places, n: int) -> bool:

@@ -22,6 +22,10 @@ class Landmarks:
 
     rows: Annotated[Single, Shape("s", "V", dtype="float32")]
 
+    def __post_init__(self) -> None:
+        if not len(self.rows):
+            raise ValueError("there are no landmarks")
+
     def oddness(self, rows: Single) -> Array:
         """Return the distance of every row to its third landmark.
 

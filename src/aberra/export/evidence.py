@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from aberra.detectors.evidence import FAR_WEIGHT, WEIGHT, CodedColumn, CodePair, Evidence
+from aberra.detectors.evidence import (
+    FAR_WEIGHT,
+    MORE_GAPS,
+    WEIGHT,
+    CodedColumn,
+    CodePair,
+    Evidence,
+)
 from aberra.detectors.far_cells import NOWHERE, FarCells
 from aberra.export.graph import Graph
 
@@ -29,8 +36,11 @@ def nothing(g: Graph, x: str) -> str:
 
 def gaps(g: Graph, x: str, evidence: Evidence) -> str:
     """Return how much more or other gaps a row has than is usual."""
-    total = g.op("MatMul", g.cast(g.op("IsNaN", x), "float64"), evidence.gap_nats)
-    return g.op("Max", g.op("Sub", total, evidence.usual_gaps), 0.0)
+    each = g.op("Mul", g.cast(g.op("IsNaN", x), "float64"), evidence.gap_nats)
+    rarest = g.reduced("Max", each, 1)
+    more = g.op("Mul", g.op("Sub", g.reduced("Sum", each, 1), rarest), MORE_GAPS)
+    total = g.op("Sub", g.op("Add", rarest, more), evidence.usual_gaps)
+    return g.op("Max", total, 0.0)
 
 
 def broken_constants(g: Graph, x: str, evidence: Evidence) -> str:
