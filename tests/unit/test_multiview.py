@@ -294,3 +294,33 @@ def test_gaps_count_as_the_median_and_as_evidence():
     assert model.anomaly_score(empty) > model.anomaly_score(X).max()
     shares = model.explain(X[:1])
     assert shares.argmax() == 1
+
+
+def mahalanobis(rows, some, trust, ridge):
+    """Return distances by the mean and the ridged covariance of some rows, written out."""
+    centre = np.average(some, axis=0, weights=trust)
+    S = np.cov(some.T, aweights=trust, bias=True)
+    S = (1 - ridge) * S + ridge * np.trace(S) / len(S) * np.eye(len(S))
+    apart = rows - centre
+    return np.sqrt(np.einsum("ij,jk,ik->i", apart, np.linalg.inv(S), apart))
+
+
+def test_of_few_rows_none_is_left_out_of_the_covariance():
+    generator = np.random.default_rng(0)
+    rows, trust = generator.normal(5, 2, size=(7, 4)), generator.uniform(0.2, 1, 7)
+    found = robust_ellipse(rows, trust, 0.1).oddness(rows)
+    np.testing.assert_allclose(found, mahalanobis(rows, rows, trust, 0.1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("start", [0, 40])
+def test_the_covariance_is_that_of_the_nearest_four_fifths_of_the_trust(start):
+    generator = np.random.default_rng(start)
+    mix = np.array([[1.0, 0.0, 0.0], [0.9, 0.3, 0.0], [0.2, 0.1, 1.0]])
+    rows = 30 + generator.normal(size=(400, 3)) @ mix.T
+    rows[:60] = generator.normal(90, 0.1, size=(60, 3))  # a group that is denser than the rest
+    trust = generator.uniform(0.5, 1.5, 400)
+    found = robust_ellipse(rows, trust, 0.02).oddness(rows)
+    near = found <= quantiles(found, trust, (0.8,))[0]
+    expected = mahalanobis(rows, rows[near], trust[near], 0.02)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert found[:60].min() > 5 * found[60:].max()
