@@ -36,6 +36,7 @@ def test_examples_of_a_page_run(page, tmp_path, monkeypatch):
         exec(compile(code, str(page), "exec"), vars(module))
 
 
+@pytest.mark.slow
 def test_the_five_minutes_at_the_shell(tmp_path, monkeypatch):
     pytest.importorskip("jinja2")
     monkeypatch.chdir(tmp_path)

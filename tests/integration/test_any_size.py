@@ -53,6 +53,7 @@ def test_same_bytes_however_the_rows_are_cut(pieces, rows, one, tmp_path):
     assert model_bytes(model, tmp_path / "m.aberra") == one
 
 
+@pytest.mark.slow
 def test_same_bytes_with_another_engine_and_other_sources(rows, one, tmp_path):
     place = folder(tmp_path / "rows", rows, 5)
     spread = fitted(place, engine="threading")
@@ -62,6 +63,7 @@ def test_same_bytes_with_another_engine_and_other_sources(rows, one, tmp_path):
     assert model_bytes(fitted(rows), tmp_path / "m.aberra") == one
 
 
+@pytest.mark.slow
 def test_a_table_no_longer_than_the_sample_is_fitted_as_in_memory(rows, tmp_path):
     place = folder(tmp_path / "rows", rows, 3)
     model, held = IADC(random_state=0).fit(place), IADC(random_state=0).fit(rows)

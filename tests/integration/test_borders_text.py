@@ -68,6 +68,7 @@ def command(*words, **environment):
     )
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_only_ascii(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(40, 2)), columns=["größe", "b"])
@@ -78,6 +79,7 @@ def test_a_terminal_that_knows_only_ascii(tmp_path):
     assert rb"gr\xf6\xdfe" in done.stdout
 
 
+@pytest.mark.slow
 def test_file_names_that_are_not_utf_8(tmp_path):
     folder = os.fsencode(tmp_path) + b"/pictures"
     os.mkdir(folder)

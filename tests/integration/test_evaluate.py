@@ -39,6 +39,7 @@ def data(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 def test_lesions_are_found_and_everything_is_written(data, tmp_path):
     found = evaluate(data / "model.aberra", data / "scans", data / "masks", tmp_path / "out")
     assert found.patients.index.tolist() == ["a_t1w", "b_t1w", "c_t1w"]
@@ -98,6 +99,7 @@ def test_intervals_draw_patients_and_not_their_slices():
     assert np.isnan(interval_over(np.full(3, np.nan), np.arange(3), 0)).all()
 
 
+@pytest.mark.slow
 def test_the_command_says_where_the_page_is(data, tmp_path):
     words = ["evaluate", str(data / "model.aberra"), str(data / "scans")]
     more = ["--masks", str(data / "masks"), "-o", str(tmp_path / "out")]

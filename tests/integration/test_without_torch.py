@@ -70,6 +70,7 @@ np.save(folder / "scores.npy", found)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 def test_detectors_of_tables_give_the_same_bytes_without_torch(tmp_path):
     models = [

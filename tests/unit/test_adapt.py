@@ -36,6 +36,7 @@ def small(**settings):
     return DDPM(train_steps=3, batch_size=4, n_draws=1, random_state=0, **settings)
 
 
+@pytest.mark.slow
 def test_a_network_trains_further_and_stays_near_where_it_was():
     model = small().fit(images(12, 0))
     before = [p.clone() for p in model.members_.nets[0].parameters()]
@@ -48,6 +49,7 @@ def test_a_network_trains_further_and_stays_near_where_it_was():
     assert max(float((a - b).abs().max()) for a, b in zip(others, before, strict=True)) > 1e-4
 
 
+@pytest.mark.slow
 def test_a_training_from_other_weights_is_not_taken_up(tmp_path):
     keeps = {"checkpoint": str(tmp_path), "checkpoint_minutes": 0.0}
     results = []
@@ -77,6 +79,7 @@ def scans(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_scans_of_ones_own_join_the_model_of_the_package(scans, tmp_path):
     fitted = fit(scans, tmp_path / "own.aberra", start_from="brain-t1")
     shipped = aberra.load_pretrained("brain-t1")

@@ -165,6 +165,7 @@ def test_the_largest_piece_of_a_healthy_scan_is_counted_above_the_final_height()
     assert healthy_scans([calm], 9.0).largest == [0.0]
 
 
+@pytest.mark.slow
 def test_held_out_scans_give_percentiles_and_p_values(tmp_path, monkeypatch):
     monkeypatch.setattr(training_scans, "HELD_OUT", 0.5)
     rng = np.random.default_rng(0)
@@ -182,6 +183,7 @@ def test_held_out_scans_give_percentiles_and_p_values(tmp_path, monkeypatch):
     assert pd.read_csv(tmp_path / "maps" / "s_findings.csv")["p_value"][0] == 0.5
 
 
+@pytest.mark.slow
 def test_slices_reach_the_end_of_the_brain_when_asked(tmp_path):
     scan, _ = head_phantom()
     write_nifti(tmp_path / "healthy" / "h.nii.gz", scan.array, scan)

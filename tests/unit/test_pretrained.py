@@ -51,6 +51,7 @@ def test_scans_are_scored_by_name(tmp_path, monkeypatch):
     assert (tmp_path / "maps" / "head_anomaly.nii.gz").is_file()
 
 
+@pytest.mark.slow
 def test_a_wrong_header_is_set_right_when_scoring(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scan, _ = head_phantom()
