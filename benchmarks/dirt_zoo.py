@@ -5,7 +5,9 @@
     python -m benchmarks.dirt_zoo picture [--figure results/dirt_zoo.png]
 
 A cell is a kind of dirt on a kind of clean table at one share and one size
-(`benchmarks.dirt_zoo_scenarios`). All rows train, and all are scored.
+(`benchmarks.dirt_zoo_scenarios`). All rows train, and all are scored. The design of `MultiView` was
+chosen while looking at these cells (1, 10, 20 and 40 % of 1000 x 8), so read its lead as the upper
+end; the peers have their defaults.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow.dataset as ds
 import pytest
 
-from aberra import ADC, IADC, thresholds
+from aberra import ADC, IADC, load, save, thresholds
 from aberra.data.blocks.opening import blocks_of
 from aberra.metrics import auroc
 from aberra.robust.by_blocks import first_look, survey
@@ -135,3 +135,17 @@ def test_tasks_that_are_done_are_not_worked_on_again(rows, tmp_path):
     assert worked == blocks.tasks()[3:]
     assert (again.scores.counts == whole.scores.counts).all()
     assert replace(again, scores=whole.scores).portrait.n_rows == N
+
+
+@pytest.mark.parametrize("ensemble", [IADC, ADC])
+def test_a_model_of_a_large_sample_comes_back_from_its_file(ensemble, tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(12_000, 3)), columns=list("abc"))
+    table.to_parquet(tmp_path / "rows.parquet")
+    blocks = blocks_of(str(tmp_path / "rows.parquet"), sample_rows=10_500)
+    model = ensemble(n_members=1, random_state=0).fit(blocks)
+    save(model, tmp_path / "m.aberra")
+    again = load(tmp_path / "m.aberra")
+    np.testing.assert_array_equal(again.anomaly_score(table), model.anomaly_score(table))
+    assert len(model.positions_) == 10_500
+    rounds = again.history_[again.history_.kept] if ensemble is IADC else again.round_
+    np.testing.assert_array_equal(again.positions_, model.positions_[rounds.sample.rows])

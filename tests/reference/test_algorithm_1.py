@@ -6,10 +6,15 @@ the patience of the stopping rule decides when to stop.
 """
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, OutlierMixin
+from sklearn.ensemble import IsolationForest
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
 
-from aberra import ADC, IADC, MultiView
+from aberra import ADC, IADC, AutoEncoder, MultiView
+from aberra.errors import DataError
 
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 
@@ -99,6 +104,19 @@ def test_adc_is_the_first_round_with_the_weights_that_are_given():
     model = ADC(OneNumber(), n_members=2, resample=False).fit(ROWS, sample_weight=PRIOR)
     first = wobbling_distance(ROWS[:, 0], np.average(ROWS[:, 0], weights=PRIOR))
     np.testing.assert_allclose(model.round_.scores, first, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("detector", "X", "words"),
+    [
+        (make_pipeline(SimpleImputer(), IsolationForest()), ROWS, "prepares the columns itself"),
+        (AutoEncoder(), np.zeros((6, 1, 8, 8)), "these are images"),
+    ],
+)
+def test_the_default_has_nothing_to_say_about_images_and_raw_frames(detector, X, words):
+    X = pd.DataFrame(X) if X.ndim == 2 else X
+    with pytest.raises(DataError, match=words):
+        IADC(detector, start="advised", random_state=0).fit(X)
 
 
 @pytest.mark.parametrize("start", ["informed", "advised"])

@@ -13,7 +13,7 @@ from aberra.methods import Method, named, register
 from aberra.robust.ensemble import default_detector
 from aberra.thresholds import RULES
 from aberra.workflow import choices, fit
-from aberra.workflow.choices import FLAGGING
+from aberra.workflow.choices import FLAGGING, check_blockwise
 from aberra.workflow.localisers import about_map, prepared
 from aberra.workflow.plan import flag_settings, pixels_for, plan_for, set_up
 
@@ -165,3 +165,21 @@ def test_what_decides_the_flags(asked, settings):
 def test_flags_that_make_no_sense(asked):
     with pytest.raises(ArgumentError):
         flag_settings(*asked)
+
+
+@pytest.mark.parametrize(
+    ("possible", "given", "wrong"),
+    [
+        (False, {"engine": "loky"}, "engine"),
+        (False, {"on_error": "skip"}, "on_error"),
+        (True, {"address": "auto"}, "address"),
+        (True, {"engine": "loky", "address": "auto"}, "address"),
+    ],
+)
+def test_options_of_long_tables_are_never_ignored_in_silence(possible, given, wrong):
+    asked = {"on_error": None, "engine": None, "address": None}
+    with pytest.raises(ArgumentError) as raised:
+        check_blockwise(possible, **(asked | given))
+    assert raised.value.argument == wrong
+    check_blockwise(True, on_error="skip", engine="ray", address="auto")
+    check_blockwise(False, **asked)

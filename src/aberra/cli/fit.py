@@ -12,6 +12,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from aberra.cli.long_tables import Address, Unreadable
 from aberra.cli.shell import choice, command, shell
 from aberra.methods import Method
 from aberra.words import whole_percent
@@ -22,7 +23,6 @@ from aberra.workflow.choices import (
     ROBUST,
     LookFor,
     Missing,
-    OnError,
     Preset,
     detectors,
     ensembles,
@@ -213,14 +213,7 @@ def fit(
             "come on top.",
         ),
     ] = None,
-    on_error: Annotated[
-        str | None,
-        choice(
-            get_args(OnError),
-            "Tables in many files: name the files that cannot be read and stop (stop, the "
-            "default), or leave them out (skip).",
-        ),
-    ] = None,
+    on_error: Unreadable = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -228,10 +221,7 @@ def fit(
             "processors of this machine. Default: in this process."
         ),
     ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(help="With --engine ray: where the cluster is, such as auto."),
-    ] = None,
+    address: Address = None,
 ) -> None:
     """Learn what is normal in DATA.
 

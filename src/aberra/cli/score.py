@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args
 import typer
 from rich.table import Table
 
+from aberra.cli.long_tables import Address, Unreadable
 from aberra.cli.shell import Exit, choice, command, shell
 from aberra.scoring import Reasons
 from aberra.words import count
-from aberra.workflow.choices import OnError
 
 if TYPE_CHECKING:
     from aberra.workflow import ScoredImages, ScoredScans, ScoredTable
@@ -119,14 +119,7 @@ def score(
             "that begin with = + - or @, so that a spreadsheet does not compute them.",
         ),
     ] = False,
-    on_error: Annotated[
-        str | None,
-        choice(
-            get_args(OnError),
-            "Tables in many files: name the files that cannot be read and stop (stop, the "
-            "default), or leave them out (skip).",
-        ),
-    ] = None,
+    on_error: Unreadable = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -134,10 +127,7 @@ def score(
             "cluster, loky for all processors of this machine. Default: in this process."
         ),
     ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(help="With --engine ray: where the cluster is, such as auto."),
-    ] = None,
+    address: Address = None,
 ) -> None:
     """Score DATA with a model.
 

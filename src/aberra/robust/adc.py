@@ -95,4 +95,5 @@ class ADC(Ensemble):
             return self
         scores, saved = self.round_.scores, copy(self)
         saved.round_ = self.round_.of_rows(some_rows(scores), np.ones(len(scores)))
+        saved._keep_positions(saved.round_.sample)
         return saved

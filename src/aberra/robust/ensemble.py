@@ -22,6 +22,7 @@ from aberra.rng import single_thread
 from aberra.robust.committee import Committee
 from aberra.robust.resampling import Resample
 from aberra.robust.rounds import Setup
+from aberra.robust.sample import Sampled
 from aberra.scikit import HasMethods, Interval, StrOptions
 
 # Both ensembles have this parameter, but not at the same place of their constructors.
@@ -105,6 +106,11 @@ class Ensemble(RowScorer):
     def localises(self) -> bool:
         """Whether the members are localisers, so that the ensemble draws maps."""
         return isinstance(self.detector, Scorer) and self.detector.localises
+
+    def _keep_positions(self, sample: Sampled | None) -> None:
+        """Keep the positions of the rows that a file keeps, where a fit went by blocks."""
+        if sample is not None and "positions_" in vars(self):
+            self.positions_ = self.positions_[sample.rows]
 
     def maps_and_scores(self, X: ArrayLike) -> tuple[NDArray[np.float32], Scores]:
         """Return `anomaly_map` and `anomaly_score` for the price of one; for localisers.

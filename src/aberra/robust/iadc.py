@@ -211,6 +211,7 @@ class IADC(Ensemble):
             return self
         saved = copy(self)
         saved.history_, saved.weights_ = kept, kept.weights(kept.kept)
+        saved._keep_positions(kept[kept.kept].sample)
         return saved
 
     def training_rounds(self) -> History:
@@ -253,6 +254,12 @@ class IADC(Ensemble):
         """Return the trust that follows from what `MultiView` says about the rows."""
         if self.image_shape_ is not None:
             raise DataError(f"start={self.start!r} is for tables, but these are images.")
+        if self._takes_frames:
+            raise DataError(
+                f"start={self.start!r} needs numbers, but the pipeline prepares the columns "
+                "itself. "
+                'Set encode="auto" or missing="impute", or leave start="equal".'
+            )
         view = MultiView()
         with single_thread():
             prepared = view._prepare(data)

@@ -39,6 +39,18 @@ def ensembles() -> dict[str, Method]:
     return {m.name.lower(): m for m in methods() if m.takes == "anything"}
 
 
+def check_blockwise(
+    possible: bool, on_error: str | None, engine: str | None, address: str | None
+) -> None:
+    """Refuse what is for tables that are read file by file, where the data are not such a table."""
+    for name, value in (("on_error", on_error), ("engine", engine), ("address", address)):
+        if value is not None and not possible:
+            words = f"{name} is for tables in files with a header, and not with a query."
+            raise ArgumentError(name, words)
+    if address is not None and engine != "ray":
+        raise ArgumentError("address", 'address belongs to engine="ray".')
+
+
 def detector_for(kind: Source, name: str | None = None) -> Method:
     """Return the method of that name, or the default for this kind of data.
 

@@ -27,7 +27,7 @@ from aberra.recipe import Choices, Recipe, score_quantiles
 from aberra.words import count
 from aberra.workflow import about_table, labels
 from aberra.workflow.budget import fit_within
-from aberra.workflow.choices import Missing, check_choices
+from aberra.workflow.choices import Missing, check_blockwise, check_choices
 from aberra.workflow.from_blocks import Asked, learn_by_blocks
 from aberra.workflow.outcome import Fitted, carried_out
 from aberra.workflow.plan import Plan, flag_settings, plan_for
@@ -157,6 +157,7 @@ def fit_table(
     plan = replace(plan, flags=flag_settings(threshold, contamination, fdr))
 
     blockwise = sql is None and str(path) != STDIN and header
+    check_blockwise(blockwise, on_error, engine, address)
     if blockwise and (on_error or engine or is_large(str(path))):
         asked = Asked(id_column, label_column, drop, missing)
         return _by_blocks(str(path), target, plan, asked, marks, on_error, engine, address)

@@ -21,7 +21,7 @@ from aberra.scoring.folder import Line, ResultFolder
 from aberra.scoring.parts import OUTPUTS
 from aberra.scoring.rows import TEXT, RowAnswers, matched_columns
 from aberra.scoring.table import Table, score_table
-from aberra.workflow.choices import OnError, check_choices, checked_axes
+from aberra.workflow.choices import OnError, check_blockwise, check_choices, checked_axes
 from aberra.workflow.opened import Opened, opened
 from aberra.workflow.scored import Scored, ScoredImages, ScoredScans, ScoredTable
 
@@ -141,6 +141,7 @@ def score(
         raise ArgumentError("top", "top is at least 1.")
     written = {"top": top, "sort": sort, "neutralise": neutralise}
     plain = kind == "table" and sql is None and header and str(data) != STDIN
+    check_blockwise(plain, on_error, engine, address)
     if plain and (engine or on_error or _in_many_files(str(data), target)):
         from aberra.workflow.score_blocks import score_blocks
 
