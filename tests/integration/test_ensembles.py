@@ -346,3 +346,11 @@ def test_members_that_train_in_threads_give_the_same_bytes(dirty_blob, detector)
     finally:
         torch.set_num_threads(before)
     assert found[0].tobytes() == found[1].tobytes()
+
+
+@pytest.mark.parametrize("ensemble", [ADC, IADC])
+def test_settings_that_make_no_sense_are_refused_before_any_work(ensemble):
+    with pytest.raises(ValueError, match="'n_members' parameter"):
+        ensemble(n_members=0).fit(np.zeros((20, 2)))
+    with pytest.raises(ValueError, match="'resample' parameter"):
+        ensemble(resample="sometimes").fit(np.zeros((20, 2)))

@@ -23,7 +23,7 @@ CPU = Place(torch.device("cpu"))
 SEED, T = 5, 40
 PLAN = DiffusionPlan(
     unet=UNetPlan(1, (8, 8), 1, (False, False), 1, 4),
-    discriminator=DiscriminatorPlan(1, 4, 1),
+    discriminator=DiscriminatorPlan(1, 4, 1, sees_time=True),
     n_steps=T,
     schedule="linear",
     noise="pyramid",
