@@ -1,17 +1,26 @@
 """DICOM series: sorted by place, refused with a list when they do not belong together."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from pydicom import dcmread
+from pydicom.data import get_testdata_file
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
+from pydicom.encaps import encapsulate
+from pydicom.pixels import get_decoder
 from pydicom.uid import (
     EnhancedMRImageStorage,
     ExplicitVRLittleEndian,
+    JPEG2000Lossless,
+    JPEGLosslessSV1,
+    JPEGLSLossless,
     MRImageStorage,
     generate_uid,
 )
 
-from aberra.data.mri.dicom import read_dicom
+from aberra.data.mri.compressed import register
+from aberra.data.mri.dicom import _stored, read_dicom
 from aberra.data.mri.files import find_volumes, read_volume
 from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.volume import Volume, reorient
@@ -19,6 +28,7 @@ from aberra.errors import DataError
 from aberra.localise.volumes import score_volume
 
 SERIES = generate_uid()
+MR_JPEG_LS = "MR_small_jpeg_ls_lossless.dcm"
 FLIP = np.diag([-1.0, -1.0, 1.0, 1.0])  # between DICOM's world and ours
 
 
@@ -291,3 +301,66 @@ def test_frames_that_are_missing_or_at_one_place_are_named(series, tmp_path):
     data.save_as(path)
     with pytest.raises(DataError, match="unlike its header"):
         read_volume(path)
+
+
+def compress(path, codec, uid):
+    """Compress the picture of a file in place, and say so in its header."""
+    codecs = pytest.importorskip("imagecodecs")
+    data = dcmread(path)
+    options = {"bitspersample": 16} if codec == "ljpeg" else {}
+    options |= {"level": 0, "codecformat": "j2k"} if codec == "jpeg2k" else {}
+    frame = getattr(codecs, f"{codec}_encode")(data.pixel_array, **options)
+    data.PixelData = encapsulate([bytes(frame)])
+    data["PixelData"].is_undefined_length = True
+    data.file_meta.TransferSyntaxUID = uid
+    data.save_as(path, enforce_file_format=True)
+
+
+COMPRESSED = {
+    "ljpeg": JPEGLosslessSV1,
+    "jpegls": JPEGLSLossless,
+    "jpeg2k": JPEG2000Lossless,
+}
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_compressed_series_is_read_as_it_was(series, codec):
+    _, folder = series(oblique(), shape=(40, 33, 4))
+    plain = read_dicom(folder)
+    for path in folder.iterdir():
+        compress(path, codec, COMPRESSED[codec])
+    np.testing.assert_array_equal(read_dicom(folder).array, plain.array)
+
+
+def test_a_file_that_another_tool_compressed_holds_the_same_pixels():
+    """pydicom ships one picture plain and as JPEG-LS, and one with 12-bit JPEG."""
+    plain, packed = (
+        _stored(Path(get_testdata_file(name))) for name in ("MR_small.dcm", MR_JPEG_LS)
+    )
+    np.testing.assert_array_equal(plain, packed)
+    lossy = _stored(Path(get_testdata_file("JPEG-lossy.dcm")))
+    assert lossy.shape == (1024, 256)
+    assert 0 < lossy.max() < 4096
+
+
+def test_a_frame_of_another_size_than_the_header_is_refused(series):
+    _, folder = series(oblique(), shape=(40, 33, 4))
+    for path in folder.iterdir():
+        compress(path, "ljpeg", JPEGLosslessSV1)
+    bad = sorted(folder.iterdir())[2]
+    whole = bytearray(bad.read_bytes())
+    at = whole.index(bytes.fromhex("ffc3")) + 5
+    whole[at : at + 4] = b"\xff\xff\xff\xff"  # 65,535 x 65,535 pixels
+    bad.write_bytes(bytes(whole))
+    with pytest.raises(DataError, match=r"(65535, 65535)"):
+        read_dicom(folder)
+
+
+def test_without_a_decompressor_the_extra_is_named(series, monkeypatch):
+    _, folder = series(oblique(), shape=(40, 33, 4))
+    for path in folder.iterdir():
+        compress(path, "ljpeg", JPEGLosslessSV1)
+    register()
+    monkeypatch.setattr(get_decoder(JPEGLosslessSV1), "_available", {})
+    with pytest.raises(DataError, match=r'IM\d+ is compressed \(JPEG Loss.*"aberra\[dicom\]"'):
+        read_dicom(folder)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.data.mri.compressed import unreadable
 from aberra.data.mri.enhanced import EACH, SHARED, frame_headers, is_enhanced
 from aberra.data.mri.volume import Volume, check_voxels, direction_matrix
 from aberra.errors import DataError
@@ -274,11 +275,12 @@ def _pixels(heads: list[Head]) -> Iterator[NDArray[np.float32]]:
 def _stored(path: Path) -> NDArray[Any]:
     pydicom = need("pydicom", "mri", "Reading scans")
     try:
-        return np.asarray(pydicom.dcmread(_whole(path)).pixel_array)
-    except RuntimeError as error:  # a compression that no installed package can undo
-        raise DataError(
-            f"{path} cannot be decompressed: {error}. Install pylibjpeg with its plugins, or "
-            "export the series uncompressed."
-        ) from error
+        data = pydicom.dcmread(_whole(path))
+        if (unread := unreadable(data.file_meta.TransferSyntaxUID)) is None:
+            return np.asarray(data.pixel_array)
     except Exception as error:  # a damaged file raises nearly anything
         raise DataError(f"{path} is cut short or damaged: {error}.") from error
+    raise DataError(
+        f'{path} is compressed ({unread}), which needs pip install "aberra[dicom]"; or export the '
+        "series uncompressed."
+    )
