@@ -39,21 +39,25 @@ MODELS = Path("results/models")
 TITLES = ("choose", "report", "choose, other scanner", "report, other scanner")
 SEEDS = (0, 1, 2)
 STEPS = 1000
-NET, SIZE_ONLY = MapStyle("net", 5), MapStyle("absolute", 5)
-NETWORKS: dict[str, Callable[..., Any]] = {
-    "ADDM": ADDM,
-    "DDPM": DDPM,
-    "ADDM-other-contrasts": Recontrasted,
-    "PatchFinder": PatchFinder,
+NET, SIZE_ONLY, DARKER = MapStyle("net", 5), MapStyle("absolute", 5), MapStyle("darker", 5)
+NETWORKS: dict[str, tuple[Callable[..., Any], int]] = {  # and its training steps
+    "ADDM": (ADDM, STEPS),
+    "DDPM": (DDPM, STEPS),
+    "ADDM-other-contrasts": (Recontrasted, STEPS),
+    "PatchFinder": (PatchFinder, STEPS),
+    "PatchFinder, 5000 steps": (PatchFinder, 5 * STEPS),
+    "ADDM, 5000 steps": (ADDM, 5 * STEPS),
 }
 
 Images = NDArray[np.float32]
+Ways = list[tuple[Any, float | None]]  # networks, each with where a diffusion starts
 Maps = Callable[[Images], Images]  # slices (n, 1, h, w) in, maps (n, h, w) out
 
 
 def network_path(name: str, seed: int) -> Path:
     """Return where a trained network lies."""
-    return MODELS / f"brain-{name}-{seed}-{STEPS}.aberra"
+    steps = NETWORKS[name][1]
+    return MODELS / f"brain-{name.partition(',')[0]}-{seed}-{steps}.aberra"
 
 
 def train(args: argparse.Namespace) -> None:
@@ -62,11 +66,11 @@ def train(args: argparse.Namespace) -> None:
     MODELS.mkdir(parents=True, exist_ok=True)
     for seed in args.seeds:
         for name in args.networks:
-            kind = NETWORKS[name]
+            kind, steps = NETWORKS[name]
             path = network_path(name, seed)
             if path.exists():
                 continue
-            model = kind(train_steps=STEPS, holdout=0.0, random_state=seed, checkpoint=str(MODELS))
+            model = kind(train_steps=steps, holdout=0.0, random_state=seed, checkpoint=str(MODELS))
             model.fit(slices.images, groups=slices.subject)
             save(model.plain() if isinstance(model, Recontrasted) else model, path)
             print(path, flush=True)
@@ -102,6 +106,8 @@ def pieces(slices: Slices, seed: int) -> Iterator[tuple[str, Maps]]:
     """Yield every row with what draws its maps."""
     floor = IntensityThreshold(holdout=0.0, random_state=seed).fit(slices.images)
     yield "IntensityThreshold", floor.anomaly_map
+    dark_floor = clone(floor).set_params(side="dark").fit(slices.images)
+    yield "IntensityThreshold: looks for darker", dark_floor.anomaly_map
     near = NearestHealthy(holdout=0.0, random_state=seed).fit(slices.images)
     shared = Shared(near)
     yield "NearestHealthy: blend, size of the difference", blend_maps(shared, SIZE_ONLY, False)
@@ -111,43 +117,56 @@ def pieces(slices: Slices, seed: int) -> Iterator[tuple[str, Maps]]:
     yield "NearestHealthy: + harmonised", same.anomaly_map
     averages = NearestHealthy(40, n_kept=300, keep="averages", holdout=0.0, random_state=seed)
     yield "NearestHealthy: 300 averages", averages.fit(slices.images).anomaly_map
-    for name in NETWORKS:
-        if network_path(name, seed).exists():
-            model = load(network_path(name, seed))
-            way = (0.1,) if isinstance(model, DDPM) else (None,)
-            plain = joined(shared, model, 0.0, way, style=SIZE_ONLY, relative=False)
-            if name == "ADDM-other-contrasts":
-                yield "ADDM: trained in other contrasts", plain
-                continue
-            if isinstance(model, PatchFinder):
-                yield name, model.anomaly_map
-                yield f"{name}: averaged over 5 x 5", plain
-            else:
-                yield name, plain
-            yield f"{name}: net difference", joined(shared, model, 0.0, way, relative=False)
-            yield f"{name}: + relative to the nearest healthy", joined(shared, model, 0.0, way)
-            yield f"{name}: + mean with NearestHealthy", joined(shared, model, 0.5, way)
-            if isinstance(model, DDPM):
-                yield f"{name}: + starts 0.1 and 0.2", joined(shared, model, 0.5, (0.1, 0.2))
+    yield "NearestHealthy: looks for darker", blend_maps(shared, DARKER, True)
+    ready = {name: load(network_path(name, seed)) for name in NETWORKS
+             if network_path(name, seed).exists()}  # fmt: skip
+    for name, model in ready.items():
+        yield from network_rows(shared, name, model)
+    for pair in (("ADDM", "PatchFinder"), ("ADDM, 5000 steps", "PatchFinder, 5000 steps")):
+        if set(pair) <= set(ready):
+            ways: Ways = [(ready[pair[0]], 0.1), (ready[pair[1]], None)]
+            row = " with ".join(pair)
+            yield f"{row}: net difference", joined(shared, ways, 0.0, relative=False)
+            yield f"{row}: looks for darker", joined(shared, ways, 0.0, DARKER, relative=False)
+
+
+def network_rows(shared: Shared, name: str, model: Any) -> Iterator[tuple[str, Maps]]:
+    """Yield the rows of one network, from the map as it comes to the map with every piece."""
+    start = 0.1 if isinstance(model, DDPM) else None
+    ways: Ways = [(model, start)]
+    plain = joined(shared, ways, 0.0, style=SIZE_ONLY, relative=False)
+    if name == "ADDM-other-contrasts":
+        yield "ADDM: trained in other contrasts", plain
+        return
+    if isinstance(model, PatchFinder):
+        yield name, model.anomaly_map
+        yield f"{name}: averaged over 5 x 5", plain
+    else:
+        yield name, plain
+    yield f"{name}: looks for darker", joined(shared, ways, 0.0, DARKER, relative=False)
+    yield f"{name}: net difference", joined(shared, ways, 0.0, relative=False)
+    yield f"{name}: + relative to the nearest healthy", joined(shared, ways, 0.0)
+    yield f"{name}: + mean with NearestHealthy", joined(shared, ways, 0.5)
+    if isinstance(model, DDPM):
+        yield f"{name}: + starts 0.1 and 0.2", joined(shared, [*ways, (model, 0.2)], 0.5)
 
 
 def blend_maps(shared: Shared, style: MapStyle, relative: bool) -> Maps:
     """Return maps of what a blend of the nearest healthy slices does not show."""
-    return joined(shared, None, 1.0, (), style, relative)
+    return joined(shared, [], 1.0, style, relative)
 
 
 def joined(
     shared: Shared,
-    model: Any,
+    ways: Ways,
     share: float,
-    starts: tuple[float | None, ...],
     style: MapStyle = NET,
     relative: bool = True,
 ) -> Maps:
-    """Return maps of a network's restorations, mixed with the blends of the nearest healthy."""
+    """Return maps of networks' mean restoration, mixed with the blends of the nearest healthy."""
 
     def maps(images: Images) -> Images:
-        each = [shared.restoration(model, start, images) for start in starts]
+        each = [shared.restoration(model, start, images) for model, start in ways]
         found, drawn = shared.compared(images), []
         frame = shared.near.members_.frame
         restored = frame.inward(np.mean(each, axis=0)) if each else [y for _, y, _ in found]
