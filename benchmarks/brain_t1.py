@@ -28,9 +28,11 @@ from aberra.data.mri.files import read_volume
 from aberra.data.mri.grid import cut
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume
-from aberra.localise.healthy import CalmScan, healthy_scans
+from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
 from aberra.localise.likeness import Looks, look_of
+from aberra.localise.relative import SliceMaps
 from aberra.localise.volumes import ScoredVolume, score_volume
+from aberra.metrics import best_dice
 from aberra.model_file import load_notes
 from aberra.recipe import Recipe
 from aberra.workflow.outcome import save_with_recipe
@@ -127,10 +129,12 @@ def calm_scan(model: Any, name: str, held: Any) -> CalmScan:
     stack = Volume(held["img"][own].astype(np.float32), STACK)
     images, grid = prepare(stack, held["brain"][own], IN_STACK)
     inside = cut(Volume(held["brain"][own].astype(np.float32), STACK), grid, 0.0) > 0.5
-    values = model.anomaly_map(images)[inside]
+    maps = model.anomaly_map(images)
+    values = maps[inside]
     k = max(1, round(TOP_SHARE * values.size))
     score = float(np.partition(values, values.size - k)[-k:].mean(dtype=np.float64))
-    return CalmScan(values, np.packbits(inside), inside.shape, grid.affine, score)
+    slices = SliceMaps(maps, inside, grid.below_top)
+    return CalmScan(values, np.packbits(inside), inside.shape, grid.affine, score, slices)
 
 
 def with_lesion(
@@ -164,6 +168,7 @@ def measure(args: argparse.Namespace) -> None:
 def measured(model: Any, recipe: Recipe, seed: int) -> Iterator[dict[str, Any]]:
     """Yield one line for each healthy head and each lesion."""
     rng = np.random.default_rng(seed)
+    usual = recipe.healthy_scans()
     paths = volumes()
     calm: list[tuple[Volume, Flags, ScoredVolume]] = []
     for path in paths:
@@ -182,8 +187,9 @@ def measured(model: Any, recipe: Recipe, seed: int) -> Iterator[dict[str, Any]]:
         scan, brain, healthy = calm[k % len(calm)]
         kind = ("dark", "bright")[k % 2]
         sick, mask, size = with_lesion(scan, brain, healthy.scored, kind, rng)
-        yield {"head": paths[k % len(calm)].name, "lesion": kind, "ml": round(size, 1),
-               **outcome(scored(model, recipe, sick, brain_mask(sick)), mask, healthy)}  # fmt: skip
+        found = scored(model, recipe, sick, brain_mask(sick))
+        head = {"head": paths[k % len(calm)].name, "lesion": kind, "ml": round(size, 1)}
+        yield {**head, **outcome(found, mask, healthy, usual)}
 
 
 def remark(recipe: Recipe, found: ScoredVolume) -> str:
@@ -197,12 +203,21 @@ def scored(model: Any, recipe: Recipe, scan: Volume, brain: Flags) -> ScoredVolu
     return score_volume(model, scan, recipe.scan_preparation(), brain, recipe.map_threshold)
 
 
-def outcome(found: ScoredVolume, mask: Flags, healthy: ScoredVolume) -> dict[str, Any]:
-    """Say whether a lesion was found."""
-    peak = np.unravel_index(int(found.anomaly_map.argmax()), mask.shape)
+def outcome(
+    found: ScoredVolume, mask: Flags, healthy: ScoredVolume, usual: HealthyScans | None
+) -> dict[str, Any]:
+    """Say whether a lesion was found, by the map and by its deviations from healthy scans."""
+    assert usual is not None
+    assert usual.heights is not None
+    _, z = found.relative(usual.heights)
+    peak, z_peak = (np.unravel_index(int(m.argmax()), mask.shape) for m in (found.anomaly_map, z))
+    seen, wide = found.looked_at, ndimage.binary_dilation(mask)
     overlap = 2 * (found.segmentation & mask).sum() / (found.segmentation.sum() + mask.sum())
     return {
-        "peak inside": bool(ndimage.binary_dilation(mask)[peak]),
+        "peak inside": bool(wide[peak]),
+        "z peak inside": bool(wide[z_peak]),
+        "best dice": round(best_dice(mask[seen], found.anomaly_map[seen])[0], 3),
+        "z best dice": round(best_dice(mask[seen], z[seen])[0], 3),
         "above healthy": bool(found.score > healthy.score),
         "dice": round(float(overlap), 3),
         "flagged": round(float(found.segmentation[mask].mean()), 3),

@@ -85,7 +85,7 @@ class Recipe:
     pattern: str = "*"
     axes: str | None = None
     looks: dict[str, Any] = field(default_factory=dict)
-    healthy: dict[str, list[float]] = field(default_factory=dict)
+    healthy: dict[str, Any] = field(default_factory=dict)
 
     def notes(self) -> dict[str, Any]:
         """Return what `aberra.save` keeps beside the model."""
@@ -112,8 +112,13 @@ class Recipe:
     def healthy_scans(self) -> HealthyScans | None:
         """Return how healthy scans were scored, where that was noted."""
         from aberra.localise.healthy import HealthyScans
+        from aberra.localise.relative import HealthyHeights
 
-        return HealthyScans(**self.healthy) if self.healthy else None
+        if not self.healthy:
+            return None
+        heights = self.healthy.get("heights")
+        usual = HealthyHeights(**heights) if heights else None
+        return HealthyScans(**{**self.healthy, "heights": usual})
 
     @classmethod
     def of(cls, notes: Mapping[str, Any]) -> Recipe | None:
@@ -161,11 +166,29 @@ def _perhaps(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _healthy(value: Any) -> bool:
-    """Say whether there are two lists of numbers, one number for each healthy scan."""
-    held = isinstance(value, dict) and set(value) == {"scores", "largest"}
-    if not held or not _named(_listed(_number))(value):
+    """Say whether there are two lists of numbers, one number for each healthy scan; and heights."""
+    if not isinstance(value, dict) or set(value) - {"heights"} != {"scores", "largest"}:
         return False
-    return len(value["scores"]) == len(value["largest"]) > 0
+    scores, largest = value["scores"], value["largest"]
+    numbers = _listed(_number)
+    if not (numbers(scores) and numbers(largest) and len(scores) == len(largest) > 0):
+        return False
+    return _perhaps(_heights)(value.get("heights"))
+
+
+def _heights(value: Any) -> bool:
+    """Say whether there is a table of numbers for each place on some planes."""
+    from aberra.localise.relative import SHARES, SIDE
+
+    if not isinstance(value, dict) or set(value) != {"first", "table"}:
+        return False
+    try:
+        table = np.array(value["table"], np.float64)
+    except (TypeError, ValueError):
+        return False
+    shape = (SIDE, SIDE, 2 + len(SHARES))
+    fine = table.ndim == 4 and len(table) > 0 and table.shape[1:] == shape
+    return fine and _number(value["first"]) and bool(np.isfinite(table).all())
 
 
 # What each field holds; doubts and choices are looked at where they are made.

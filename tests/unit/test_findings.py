@@ -2,6 +2,9 @@
 
 import csv
 import io
+import json
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +18,10 @@ from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.prepare import Preparation
 from aberra.data.mri.volume import direction_matrix
 from aberra.data.sources import kind_of_path
-from aberra.errors import ArgumentError
-from aberra.localise.findings import findings, findings_csv
+from aberra.errors import ArgumentError, DataError
+from aberra.localise.findings import findings, findings_csv, findings_json
 from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
+from aberra.localise.relative import SHARES, HealthyHeights, SliceMaps
 from aberra.localise.volumes import score_scan, score_volume
 from aberra.workflow import fit_scans, score, training_scans
 from aberra.workflow.about import about_ending
@@ -151,6 +155,54 @@ def test_a_piece_is_as_likely_as_healthy_scans_say():
     assert b",0.6\n" in findings_csv([found])
     (unknown,) = findings(heights, heights > 1, TURNED)
     assert findings_csv([unknown]).endswith(b",\n")
+    held = json.loads(findings_json([found, unknown], {"scan": "s.nii"}))
+    assert held["scan"] == "s.nii"
+    assert held["findings"][0] == {**vars(found)}
+    assert held["findings"][1]["p_value"] is None
+    assert healthy.z(2.5) == 0.0
+    assert healthy.z(4.0) == pytest.approx(1.5 / np.std([1, 2, 3, 4], ddof=1))
+    assert np.isnan(HealthyScans([1.0], [0.0]).z(2.0))
+
+
+def some_heights(n_scans=3, seed=0):
+    """Return heights that are normal, twice as wide in the back half and 5 higher from 40 mm on."""
+    rng, scans = np.random.default_rng(seed), []
+    for _ in range(n_scans):
+        depths = np.arange(8.0, 79.0, 2.0)
+        maps = rng.normal(size=(len(depths), 32, 32))
+        maps[:, 16:] *= 2
+        maps[depths >= 40] += 5
+        scans.append(SliceMaps(maps.astype(np.float32), np.ones(maps.shape, bool), depths))
+    return scans
+
+
+def test_heights_are_measured_by_what_is_usual_at_their_place():
+    usual = HealthyHeights.of(some_heights(8))
+    (new,) = some_heights(1, seed=1)
+    percentile, z = usual.relative(new.maps, new.below_top)
+    high, low = new.below_top < 28, new.below_top > 52  # planes in between see both sides
+    front, back = slice(0, 4), slice(28, 32)  # and so do the places in the middle
+    for depths, rows in product((high, low), (front, back)):
+        own = percentile[depths, rows]
+        for share in (5.0, 50.0, 95.0):
+            assert np.mean(own < share) == pytest.approx(share / 100, abs=0.03)
+        assert z[depths, rows].mean() == pytest.approx(0, abs=0.05)
+        assert z[depths, rows].std() == pytest.approx(1, abs=0.05)
+    highest, _ = usual.relative(new.maps + 100, new.below_top)
+    lowest, _ = usual.relative(new.maps - 100, new.below_top)
+    assert (highest == 100).all()
+    assert (lowest == 0).all()
+
+
+def test_a_place_with_few_pixels_is_judged_by_its_plane_and_a_calm_one_makes_nothing_odd():
+    (one,) = some_heights(1)
+    one.brain[:, :, :20] = False  # the left side holds no brain
+    one.maps[:, :12, 20:] = 0.0  # and one corner is always calm
+    usual = np.array(HealthyHeights.of([one]).table)
+    assert usual.shape == (8, 4, 4, 2 + len(SHARES))
+    assert np.isfinite(usual).all()
+    np.testing.assert_array_equal(usual[:, 0, 0], usual[:, 3, 0])
+    assert usual[..., 1].min() == pytest.approx(0.25 * np.median(usual[..., 1]))
 
 
 def test_the_largest_piece_of_a_healthy_scan_is_counted_above_the_final_height():
@@ -181,6 +233,23 @@ def test_held_out_scans_give_percentiles_and_p_values(tmp_path, monkeypatch):
     line = pd.read_csv(tmp_path / "maps" / "scores.csv").iloc[0]
     assert line["percentile"] == 100.0
     assert pd.read_csv(tmp_path / "maps" / "s_findings.csv")["p_value"][0] == 0.5
+    held = json.loads((tmp_path / "maps" / "s_findings.json").read_text())
+    assert len(held["findings"]) == line["findings"]
+    score(fitted, tmp_path / "sick", tmp_path / "both", relative=True)
+    place = tuple(round(v) for v in sick.to_voxels((-30, 20, 30)))
+    percentile, z = (
+        read_nifti(tmp_path / "both" / f"s_{what}.nii.gz").array for what in ("percentile", "z")
+    )
+    assert percentile[place] > 99.9
+    assert z[place] > 5
+    seen = read_nifti(tmp_path / "both" / "s_scored.nii.gz").array > 0
+    assert percentile[~seen].max() == z[~seen].max() == 0
+    assert np.median(percentile[seen]) < 80
+    with pytest.raises(DataError, match="No NIfTI"):  # none of them is taken for a scan
+        find_volumes(tmp_path / "both")
+    bare = replace(fitted, recipe=replace(fitted.recipe, healthy={}))
+    with pytest.raises(ArgumentError, match="does not say how high"):
+        score(bare, tmp_path / "sick", tmp_path / "bare", relative=True)
 
 
 @pytest.mark.slow

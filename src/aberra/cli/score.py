@@ -84,6 +84,14 @@ def score(
             "of the files are wrong. Default: what the model was fitted with."
         ),
     ] = None,
+    relative: Annotated[
+        bool,
+        typer.Option(
+            "--relative",
+            help="Scans: write each map also as percentiles of healthy scans at the same place "
+            "(NAME_percentile.nii.gz) and as deviations from them (NAME_z.nii.gz).",
+        ),
+    ] = False,
     sql: Annotated[
         str | None,
         typer.Option(help="Tables: a query whose result is the table. DATA is then a database."),
@@ -161,6 +169,7 @@ def score(
             pattern=pattern,
             neutralise=neutralise,
             axes=axes,
+            relative=relative,
             on_error=on_error,  # type: ignore[arg-type]
             engine=engine,
             address=address,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -105,6 +106,15 @@ def findings_csv(found: list[Finding]) -> bytes:
     for one in found:
         writer.writerow({name: _shown(value) for name, value in asdict(one).items()})
     return text.getvalue().encode()
+
+
+def findings_json(found: list[Finding], about: Mapping[str, Any]) -> bytes:
+    """Return findings as JSON, after what is said about the scan; unknown numbers are null."""
+    rows = [
+        {name: None if np.isnan(value) else value for name, value in asdict(one).items()}
+        for one in found
+    ]
+    return (json.dumps({**about, "findings": rows}, indent=1) + "\n").encode()
 
 
 def _shown(value: float) -> str:

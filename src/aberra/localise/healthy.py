@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from aberra.data.mri.volume import Affine
 from aberra.localise.findings import findings
+from aberra.localise.relative import HealthyHeights, SliceMaps
 from aberra.localise.volumes import ScoredVolume
 
 
@@ -24,14 +25,22 @@ class HealthyScans:
         The score of each.
     largest : list of float
         Millilitres of the largest piece that was flagged in each; 0 where nothing was.
+    heights : HealthyHeights, optional
+        How high their maps are, place by place; models of version 0.2.0 did not note it.
     """
 
     scores: list[float]
     largest: list[float]
+    heights: HealthyHeights | None = None
 
     def percentile(self, score: float) -> float:
         """Return the percentage of the healthy scans whose score is lower."""
         return 100.0 * float(np.mean(np.array(self.scores) < score))
+
+    def z(self, score: float) -> float:
+        """Return how many deviations a score lies above the healthy mean; NaN with one scan."""
+        deviation = float(np.std(self.scores, ddof=1)) if len(self.scores) > 1 else 0.0
+        return (score - float(np.mean(self.scores))) / deviation if deviation else math.nan
 
     def p_value(self, millilitres: float) -> float:
         """Return how likely a healthy scan is to show a piece of this size or more.
@@ -55,13 +64,15 @@ class CalmScan:
     shape: tuple[int, ...]
     affine: Affine
     score: float
+    slices: SliceMaps
 
     @classmethod
     def of(cls, scored: ScoredVolume, brain: NDArray[np.bool_]) -> CalmScan:
         """Keep what was looked at in the brain of a scan."""
         inside = scored.scored & brain
         values = scored.anomaly_map[inside]
-        return cls(values, np.packbits(inside), inside.shape, scored.scan.affine, scored.score)
+        where, affine = np.packbits(inside), scored.scan.affine
+        return cls(values, where, inside.shape, affine, scored.score, scored.on_slices(brain))
 
     def largest(self, height: float) -> float:
         """Return the millilitres of the largest piece above a height."""
@@ -74,4 +85,6 @@ class CalmScan:
 
 def healthy_scans(seen: Sequence[CalmScan], height: float) -> HealthyScans:
     """Sum up the healthy scans, now that the height is known."""
-    return HealthyScans([one.score for one in seen], [one.largest(height) for one in seen])
+    heights = HealthyHeights.of([one.slices for one in seen])
+    largest = [one.largest(height) for one in seen]
+    return HealthyScans([one.score for one in seen], largest, heights)

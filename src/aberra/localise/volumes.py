@@ -12,15 +12,24 @@ from numpy.typing import NDArray
 
 from aberra.contract.maps import TOP_SHARE
 from aberra.data.mri.brain import Mask, brain_mask
-from aberra.data.mri.files import MAP, SCORED, SEGMENTATION, read_volume, stem
-from aberra.data.mri.grid import SliceGrid, covered, put_back
+from aberra.data.mri.files import (
+    DEVIATIONS,
+    MAP,
+    PERCENTILE,
+    SCORED,
+    SEGMENTATION,
+    read_volume,
+    stem,
+)
+from aberra.data.mri.grid import SliceGrid, covered, cut, put_back
 from aberra.data.mri.nifti import check_mask, read_mask, write_nifti
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 from aberra.files import write_atomically
-from aberra.localise.findings import Finding, findings, findings_csv
+from aberra.localise.findings import Finding, findings, findings_csv, findings_json
 from aberra.localise.likeness import Looks, look_of
+from aberra.localise.relative import HealthyHeights, SliceMaps
 from aberra.progress import advance
 
 MaskOf = Callable[[Path], Path]
@@ -51,12 +60,15 @@ class ScoredVolume:
         False where nothing was looked at.
     grid : SliceGrid
         The slices that were scored.
+    maps : ndarray of float32, shape (n, h, w)
+        The map on these slices, before it was put back.
     """
 
     scan: Volume
     anomaly_map: NDArray[np.float32]
     segmentation: Mask
     grid: SliceGrid
+    maps: NDArray[np.float32]
     brain: Mask | None = None  # outside of which the map is blank
     whole_brain: Mask | None = None  # whatever was looked at, to say what was not
     look: NDArray[np.float64] | None = None  # of the slices, to compare with the training scans
@@ -70,6 +82,17 @@ class ScoredVolume:
     def looked_at(self) -> Mask:
         """The voxels of which the map says anything: on a slice, and inside the mask."""
         return self.scored if self.brain is None else self.scored & self.brain
+
+    def on_slices(self, brain: Mask) -> SliceMaps:
+        """Return the map as it is on the slices, with the brain that is given there."""
+        inside = cut(Volume(brain.astype(np.float32), self.scan.affine), self.grid, 0.0) > 0.5
+        return SliceMaps(self.maps, inside, self.grid.below_top)
+
+    def relative(self, healthy: HealthyHeights) -> tuple[NDArray[np.float32], ...]:
+        """Return the map as percentiles of healthy scans and as deviations, on the scan's grid."""
+        found = healthy.relative(self.maps, self.grid.below_top)
+        back = [put_back(one, self.grid, self.scan) for one in found]
+        return tuple(np.where(self.looked_at, one, np.float32(0)) for one in back)
 
     @property
     def share_not_scored(self) -> float:
@@ -152,15 +175,16 @@ def score_volume(
     """
     brain = _brain(scan, mask)
     images, grid = prepare(scan, brain, Preparation() if preparation is None else preparation)
-    maps = _slices(model.anomaly_map(images), grid, "anomaly_map")
+    maps = _slices(model.anomaly_map(images), grid, "anomaly_map").astype(np.float32, copy=False)
     odd = _slices(model.segment(images), grid, "segment") if threshold is None else maps > threshold
     anomaly_map = put_back(maps, grid, scan)
     segmentation = put_back(odd, grid, scan) > 0.5
+    look = look_of(images)
     if mask is None:
-        return ScoredVolume(scan, anomaly_map, segmentation, grid, None, brain, look_of(images))
+        return ScoredVolume(scan, anomaly_map, segmentation, grid, maps, None, brain, look)
     anomaly_map[~brain] = 0.0
     inside = segmentation & brain
-    return ScoredVolume(scan, anomaly_map, inside, grid, brain, brain, look_of(images))
+    return ScoredVolume(scan, anomaly_map, inside, grid, maps, brain, brain, look)
 
 
 def _brain(scan: Volume, mask: Mask | Literal["auto"] | None) -> Mask:
@@ -207,6 +231,7 @@ def score_scan(
     axes: str | None = None,
     looks: Looks | None = None,
     p_value: Callable[[float], float] | None = None,
+    relative_to: HealthyHeights | None = None,
 ) -> ScanRecord:
     """Read one scan, score it, and write its map and segmentation to a folder.
 
@@ -220,7 +245,8 @@ def score_scan(
         The scan: a NIfTI file or the folder of a DICOM series.
     folder : Path
         Gets `NAME_anomaly.nii.gz`, `NAME_segmentation.nii.gz`, `NAME_scored.nii.gz` (1 where the
-        map says anything) and `NAME_findings.csv` (what was flagged, piece by piece).
+        map says anything), and `NAME_findings.csv` and `NAME_findings.json` (what was flagged,
+        piece by piece).
     preparation : Preparation, optional
         The one that the model was trained with.
     mask : callable, "auto" or None, default=None
@@ -233,6 +259,9 @@ def score_scan(
         How the training scans looked; the record then remarks on a scan that looks unlike them.
     p_value : callable, optional
         From the millilitres of a finding to the share of healthy scans with one as large.
+    relative_to : HealthyHeights, optional
+        What is usual in healthy scans; `NAME_percentile.nii.gz` and `NAME_z.nii.gz` are then
+        written as well.
 
     Returns
     -------
@@ -244,6 +273,12 @@ def score_scan(
     unlike = "" if looks is None or scored.look is None else looks.remark(scored.look)
     affine, flagged = scored.scan.affine, scored.segmentation
     found = findings(scored.anomaly_map, flagged, affine, p_value=p_value)
+    if relative_to is not None:
+        for ending, values in zip(
+            (PERCENTILE, DEVIATIONS), scored.relative(relative_to), strict=True
+        ):
+            note = f"Aberra: {scored.description}"
+            write_nifti(folder / f"{stem(path)}{ending}.nii.gz", values, scan, note)
     return _write(scored, found, path, folder, unlike)
 
 
@@ -251,8 +286,10 @@ def _write(
     scored: ScoredVolume, found: list[Finding], path: Path, folder: Path, remark: str
 ) -> ScanRecord:
     name, note = stem(path), f"Aberra: {scored.description}"
+    about = {"scan": path.name, "slices": scored.description, "remark": remark}
     write_nifti(folder / f"{name}{SCORED}.nii.gz", scored.looked_at, scored.scan, note)
     write_atomically(folder / f"{name}_findings.csv", findings_csv(found))
+    write_atomically(folder / f"{name}_findings.json", findings_json(found, about))
     return ScanRecord(
         path,
         write_nifti(folder / f"{name}{MAP}.nii.gz", scored.anomaly_map, scored.scan, note),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ COLUMNS = (
     "segmentation",
     "score",
     "percentile",
+    "z",
     "millilitres",
     "findings",
     "not_scored",
@@ -46,6 +48,8 @@ class ScanScoring:
         How the training scans looked, to remark on others.
     healthy : HealthyScans, optional
         How healthy scans were scored, for percentiles and p-values.
+    relative : bool, default=False
+        Whether maps are also written as percentiles of healthy scans and as deviations.
     """
 
     preparation: Preparation
@@ -53,6 +57,7 @@ class ScanScoring:
     axes: str | None = None
     looks: Looks | None = None
     healthy: HealthyScans | None = None
+    relative: bool = False
 
 
 def score_scans(
@@ -94,6 +99,7 @@ def score_scans(
                 axes=way.axes,
                 looks=way.looks,
                 p_value=None if way.healthy is None else way.healthy.p_value,
+                relative_to=way.healthy.heights if way.healthy and way.relative else None,
             )
         except DataError as error:
             record = ScanRecord(path, error=str(error))
@@ -113,9 +119,14 @@ def _line(record: ScanRecord, name: str, folder: Path, healthy: HealthyScans | N
         "segmentation": record.segmentation_path.relative_to(folder).as_posix(),
         "score": repr(record.score),
         "percentile": "" if healthy is None else f"{healthy.percentile(record.score):.1f}",
+        "z": "" if healthy is None else _number(healthy.z(record.score)),
         "millilitres": f"{record.millilitres:.3f}",
         "findings": str(record.n_findings),
         "not_scored": f"{record.share_not_scored:.3f}",
         "remark": record.remark,
         "error": "",
     }
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.2f}"

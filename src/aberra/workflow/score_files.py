@@ -42,6 +42,7 @@ def score(
     pattern: str | None = None,
     neutralise: bool = False,
     axes: str | None = None,
+    relative: bool = False,
     on_error: OnError | None = None,
     engine: str | None = None,
     address: str | None = None,
@@ -87,6 +88,9 @@ def score(
     axes : str, optional
         Scans: where the axes of the arrays really point, such as "SPR", if headers are wrong. By
         default what the model was fitted with.
+    relative : bool, default=False
+        Scans: whether each map is also written as percentiles of healthy scans at the same place
+        (`NAME_percentile.nii.gz`) and as deviations from them (`NAME_z.nii.gz`).
     on_error : {"stop", "skip"}, optional
         Tables in many files: what to do about files that cannot be read: name them and stop, the
         default, or leave them out.
@@ -134,9 +138,8 @@ def score(
     known.check(kind, source)
     for_tables = {"id_column": id_column is not None, "top": top is not None, "sort": sort}
     _check_kind(kind, "table", for_tables, "tables")
-    _check_kind(
-        kind, "volumes", {"pattern": pattern is not None, "axes": axes is not None}, "scans"
-    )
+    for_scans = {"pattern": pattern is not None, "axes": axes is not None, "relative": relative}
+    _check_kind(kind, "volumes", for_scans, "scans")
     if top is not None and top < 1:
         raise ArgumentError("top", "top is at least 1.")
     written = {"top": top, "sort": sort, "neutralise": neutralise}
@@ -154,7 +157,7 @@ def score(
         return _score_table(known, file, target, reasons, id_column, written)
     if kind == "images":
         return _score_images(known, source, target)
-    return _score_scans(known, source, target, pattern, axes and checked_axes(axes))
+    return _score_scans(known, source, target, pattern, axes and checked_axes(axes), relative)
 
 
 def _check_kind(kind: Source, wanted: Source, given: dict[str, bool], what: str) -> None:
@@ -255,7 +258,12 @@ def _score_images(known: Opened, data: Path, output: Path) -> ScoredImages:
 
 
 def _score_scans(
-    known: Opened, data: Path, output: Path, pattern: str | None, axes: str | None
+    known: Opened,
+    data: Path,
+    output: Path,
+    pattern: str | None,
+    axes: str | None,
+    relative: bool,
 ) -> ScoredScans:
     from aberra.data.mri.files import find_volumes
     from aberra.scoring import scans
@@ -265,15 +273,23 @@ def _score_scans(
         raise DataError(f"{known.name} does not say how high a map is odd. Fit it with aberra fit.")
     paths = find_volumes(data, pattern or recipe.pattern) if data.is_dir() else [data]
     root = data.parent if paths == [data] else data  # one file, or the folder of one series
-    looks = recipe.training_looks()
+    healthy = recipe.healthy_scans()
+    if relative and (healthy is None or healthy.heights is None):
+        raise ArgumentError(
+            "relative",
+            f"{known.name} does not say how high the maps of healthy scans are, so none can be "
+            "relative to them. Fit it again, with enough scans that some can be held out.",
+        )
     way = scans.ScanScoring(
         recipe.scan_preparation(),
         recipe.map_threshold,
         axes or recipe.axes,
-        looks,
-        recipe.healthy_scans(),
+        recipe.training_looks(),
+        healthy,
+        relative,
     )
-    results = ResultFolder(output, known.digest() + (axes or ""), scans.COLUMNS)
+    done_with = known.digest() + (axes or "") + ("relative" if relative else "")
+    results = ResultFolder(output, done_with, scans.COLUMNS)
     names = [path.relative_to(root).as_posix() for path in paths]
     every, now, errors = _all_scored(
         results, names, lambda: scans.score_scans(known.model, paths, root, results, way)

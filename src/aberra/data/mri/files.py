@@ -10,7 +10,8 @@ from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 
 MAP, SEGMENTATION, SCORED = "_anomaly", "_segmentation", "_scored"
-OWN = (MAP, SEGMENTATION, SCORED)
+PERCENTILE, DEVIATIONS = "_percentile", "_z"
+OWN = (MAP, SEGMENTATION, SCORED, PERCENTILE, DEVIATIONS)
 # How masks and label maps are called: by BIDS, and by habit.
 MASKS = ("_mask", "_dseg", "_probseg", "_seg", "_lesion", "_label", "_labels", "_roi")
 DERIVED = "derivatives"  # BIDS: what was computed from the scans
