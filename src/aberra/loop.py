@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -26,6 +26,7 @@ from aberra.nets.checkpoint import Checkpoint, training_mark
 from aberra.nets.place import Place
 from aberra.progress import advance, time_is_up
 from aberra.rng import batch_rows, draw_seeds, torch_generator
+from aberra.watching import SHOWN, Watch, open_watch
 
 LOSS_EVERY = 20  # steps between looks at the losses: each one waits for the device
 
@@ -93,6 +94,13 @@ class Run(ABC):
     def step(self, step: int, batch: Batch) -> Losses:
         """Take one step; return the losses to watch, the main one first."""
 
+    @abstractmethod
+    def shown(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return a few images and what the networks make of them by now, for whoever watches.
+
+        It may draw from the batch, whose random numbers end with its step.
+        """
+
     def set_rates(self, step: int) -> None:  # noqa: B027  most trainings have none
         """Set the learning rates of a step that is about to begin; most never change."""
 
@@ -150,6 +158,9 @@ def train(
     writes = run.place.rank == 0
     keeper = Checkpoint(keep.folder, mark, run.nets, run.optimisers, keep.minutes, writes)
     done, n_steps = keeper.resume(), tempo.train_steps
+    watch = open_watch() if writes else None
+    if watch is not None:
+        watch.begin()
     for step in range(done, n_steps):
         batch = batch_of(images, weights, tempo.batch_size, seed, step, run.place)
         run.set_rates(step)
@@ -157,7 +168,10 @@ def train(
         run.follow(step)
         done = step + 1
         if step == 0 or done % LOSS_EVERY == 0 or done == n_steps:
-            show(losses, done, n_steps)
+            values = show(losses, done, n_steps)
+            if watch is not None:
+                watch.losses(done, values)
+                look_in(watch, run, batch, done, n_steps)
         keeper.step_done(done, n_steps)
         if time_is_up(done / n_steps):
             break
@@ -175,8 +189,8 @@ def batch_of(
     return Batch(x, weights[rows].to(place.device), generator, size, mine)
 
 
-def show(losses: Losses, step: int, n_steps: int) -> None:
-    """Show the losses, and stop where they are no numbers any more."""
+def show(losses: Losses, step: int, n_steps: int) -> dict[str, float]:
+    """Show the losses, and stop where they are no numbers any more; return them."""
     values = {name: float(loss.detach()) for name, loss in losses.items()}
     if not all(map(math.isfinite, values.values())):
         raise DivergenceError(
@@ -184,3 +198,14 @@ def show(losses: Losses, step: int, n_steps: int) -> None:
         )
     note = ", ".join(f"{name} {value:.4f}" for name, value in values.items())
     advance("training steps", step / n_steps, note)
+    return values
+
+
+@torch.no_grad()
+def look_in(watch: Watch, run: Run, batch: Batch, step: int, n_steps: int) -> None:
+    """Draw what the networks make of a few images, if it is time for it."""
+    if watch.wants_picture(last=step == n_steps):
+        n = min(SHOWN, len(batch.x))
+        few = replace(batch, x=batch.x[:n], w=batch.w[:n], size=n, mine=slice(n))
+        images, restored = run.shown(few)
+        watch.picture(step, images.float().cpu().numpy(), restored.float().cpu().numpy())

@@ -213,6 +213,13 @@ def fit(
             "come on top.",
         ),
     ] = None,
+    watch: Annotated[
+        Path | None,
+        typer.Option(
+            help="Images and scans: a folder that gets losses.csv and restored.png as training "
+            "goes, and TensorBoard's files where that is installed."
+        ),
+    ] = None,
     on_error: Unreadable = None,
     engine: Annotated[
         str | None,
@@ -262,6 +269,7 @@ def fit(
             start_from=start_from,
             seed=seed,
             time_budget=time_budget,
+            watch=watch,
             on_error=on_error,  # type: ignore[arg-type]
             engine=engine,
             address=address,

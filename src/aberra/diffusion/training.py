@@ -25,6 +25,8 @@ from aberra.rng import draw_seeds
 ADAM_BETAS = (0.9, 0.999)
 DISCRIMINATOR_BETAS = (0.5, 0.999)
 
+SHOWN_AT = 0.2  # share of all steps whose noise is taken away for whoever watches
+
 
 @dataclass(frozen=True)
 class DiffusionPlan:
@@ -94,6 +96,14 @@ class DiffusionRun(Run):
         loss = addm_loss(d.eps, eps_hat, verdict, w, plan.adversarial_weight)  # ADDM-5
         self.update("denoiser", loss)
         return {"loss": loss, "discriminator": loss_d}
+
+    def shown(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return images, and what one call of the running average makes of noisy ones."""
+        plan = self.plan
+        t = torch.full_like(batch.w, max(1, round(SHOWN_AT * plan.n_steps)), dtype=torch.long)
+        xt = q_sample(self.schedule, batch.x, t, batch.fields(NOISES[plan.noise]))
+        eps_hat = self.average(xt, t / plan.n_steps)
+        return batch.x, predict_x0(self.schedule, xt, t, eps_hat).clamp(-1, 1)
 
     def draw(self, batch: Batch) -> Draws:
         """Draw the steps t and the noise; without a discriminator one field is enough."""

@@ -155,6 +155,10 @@ class AnoGANRun(Run):
             self._generator_step(batch)
         return {"critic": loss}
 
+    def shown(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return images, encoded and generated again."""
+        return batch.x, self.net.generator(self.net.encoder(batch.x))
+
     def _critic_step(self, batch: Batch) -> Tensor:
         with torch.no_grad(), self.place.autocast():
             fake = self.net.generator(batch.normal(self.net.plan.n_latent)).float()

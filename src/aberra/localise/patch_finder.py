@@ -90,6 +90,12 @@ class FinderRun(Run):
         self.update("net", loss)
         return {"loss": loss}
 
+    def shown(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return images with something pasted into them, and what is left when it is taken out."""
+        y, _ = pasted(batch.x, batch)
+        added, _ = self.average.found(y.contiguous(memory_format=torch.channels_last))
+        return y, (y - added).clamp(-1, 1)
+
     @torch.no_grad()
     def follow(self, step: int) -> None:
         """Move the running average a little towards the network, at first a little faster."""

@@ -113,6 +113,10 @@ class SpatialRun(Run):
         self.update("net", loss)
         return {"loss": loss}
 
+    def shown(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return images, rebuilt."""
+        return batch.x, self.net(batch.x)
+
 
 class DenseRun(Run):
     """Learns to rebuild images from a random draw near their latent mean."""
@@ -136,6 +140,10 @@ class DenseRun(Run):
         loss = vae_loss(batch.x, x_hat.float(), mu, log_sigma, batch.w, self.kl_weight)
         self.update("net", loss)
         return {"loss": loss}
+
+    def shown(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return images, rebuilt from their latent mean."""
+        return batch.x, self.net.decode(self.net.encode(batch.x)[0])
 
 
 @dataclass

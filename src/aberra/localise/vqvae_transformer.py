@@ -159,6 +159,11 @@ class VQRun(Run):
         self._move_codes(batch, z.detach())
         return {"codes": loss}
 
+    def shown(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """Return images, rebuilt from their codes."""
+        codes = self.net.codes(self.net.vqvae.encode(batch.x))
+        return batch.x, self.net.vqvae.decode(self.net.embedded(codes))
+
     @torch.no_grad()
     def _move_codes(self, batch: Batch, z: Tensor) -> None:
         """Move each code to the running mean of the vectors that take it."""

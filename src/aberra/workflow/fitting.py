@@ -28,8 +28,8 @@ ONLY_FOR = {
         "engine",
         "address",
     ),
-    "images": ("preset", "look_for"),
-    "volumes": ("preset", "look_for", "pattern", "axes", "whole_brain", "start_from"),
+    "images": ("preset", "look_for", "watch"),
+    "volumes": ("preset", "look_for", "watch", "pattern", "axes", "whole_brain", "start_from"),
 }
 
 
@@ -57,6 +57,7 @@ def fit(
     start_from: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
+    watch: str | Path | None = None,
     on_error: OnError | None = None,
     engine: str | None = None,
     address: str | None = None,
@@ -118,6 +119,9 @@ def fit(
         The same seed and data give the same model.
     time_budget : float, optional
         Minutes that training may take. No limit by default.
+    watch : path, optional
+        Images and scans: a folder that gets the losses and a few restored images as training goes.
+        By default nothing is shown.
     on_error : {"stop", "skip"}, optional
         Tables: what to do about files of a folder that cannot be read. By default "stop".
     engine, address : str, optional
@@ -161,7 +165,7 @@ def fit(
         "robust": robust, "id_column": id_column, "label_column": label_column, "drop": drop,
         "missing": missing, "sql": sql, "header": header, "preset": preset, "look_for": look_for,
         "pattern": pattern, "axes": axes, "marks": marks, "start_from": start_from,
-        "whole_brain": whole_brain,
+        "whole_brain": whole_brain, "watch": watch,
         "threshold": threshold, "contamination": contamination, "fdr": fdr,
         "on_error": on_error, "engine": engine, "address": address,
     }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from aberra.data.sources.arrays import ARRAYS, main_array
 from aberra.data.sources.images import find_images, read_usable, shape_for
 from aberra.recipe import Recipe, score_quantiles
+from aberra.watching import watching
 from aberra.workflow.choices import LookFor, Preset, check_choices
 from aberra.workflow.image_source import as_images
 from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
@@ -31,6 +33,7 @@ def fit_images(
     look_for: LookFor | None = None,
     seed: int = 0,
     time_budget: float | None = None,
+    watch: str | Path | None = None,
 ) -> Fitted:
     """Learn what healthy images look like, so that the model can show where others differ.
 
@@ -61,6 +64,9 @@ def fit_images(
     time_budget : float, optional
         Minutes that training may take; it then stops with what has been learnt. No limit by
         default.
+    watch : path, optional
+        A folder that gets the losses and a few restored images as training goes; see
+        `aberra.watching.watching`. By default nothing is shown.
 
     Returns
     -------
@@ -105,7 +111,8 @@ def fit_images(
         learnt = learnt_from(model, training.images, plan, source)
         return model, _recipe(source, training, learnt, plan, model.map_threshold_)
 
-    return carried_out(learn, source, target)
+    with nullcontext() if watch is None else watching(watch):
+        return carried_out(learn, source, target)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from aberra.localise.likeness import Looks, look_of
 from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
 from aberra.progress import advance
 from aberra.recipe import Choices, Recipe
+from aberra.watching import watching
 from aberra.words import count
 from aberra.workflow.choices import LookFor, Preset, check_choices, checked_axes
 from aberra.workflow.localisers import Learnt, about_alarms, about_map, learnt_from, prepared
@@ -43,6 +45,7 @@ def fit_scans(
     start_from: str | Path | None = None,
     seed: int = 0,
     time_budget: float | None = None,
+    watch: str | Path | None = None,
 ) -> Fitted:
     """Learn what healthy brains look like, so that the model can show where others differ.
 
@@ -88,6 +91,9 @@ def fit_scans(
     time_budget : float, optional
         Minutes that training may take; it then stops with what has been learnt. No limit by
         default.
+    watch : path, optional
+        A folder that gets the losses and a few restored images as training goes; see
+        `aberra.watching.watching`. By default nothing is shown.
 
     Returns
     -------
@@ -153,7 +159,8 @@ def fit_scans(
             recipe.choices.insert(0, ("started from", begin.name))
         return model, recipe
 
-    return carried_out(learn, source, target)
+    with nullcontext() if watch is None else watching(watch):
+        return carried_out(learn, source, target)
 
 
 @dataclass(frozen=True)
