@@ -87,9 +87,9 @@ class Judged(NamedTuple):
     head: Flags
 
 
-def scenes() -> tuple[Slices, dict[str, Judged]]:
+def scenes(size: int = SIZE) -> tuple[Slices, dict[str, Judged]]:
     """Return the slices to train on, and those to judge by: dark, bright, healthy."""
-    parts = ixi()
+    parts = ixi(size)
     tune = parts["tune"]
     tune = tune.of(tune.brain.mean(axis=(1, 2)) > 200 / SIZE**2)
     tune = tune.of(np.sort(np.random.default_rng(1).permutation(len(tune.images))[:N_SLICES]))
