@@ -96,9 +96,10 @@ def judged_everywhere(draw: Callable[[Images], Images]) -> dict[str, Any]:
 
 HEAD = """# Slices of 128 pixels beside slices of 64, at equal training time
 
-`python -m benchmarks.brain_pixels run` (IXI to train, pasted lesions and Edinburgh's tumours to judge, everything inside the head and at
-128 x 128 pixels; one seed). "oracle" is the best Dice of one threshold for all slices, "common" the mean Dice at the threshold that flags
-2 % of the pixels of healthy heads. Seconds are processor time.
+`python -m benchmarks.brain_pixels run` (IXI to train, pasted lesions and Edinburgh's tumours to
+judge, everything inside the head and at 128 x 128 pixels; one seed). "oracle" is the best Dice of
+one threshold for all slices, "common" the mean Dice at the threshold that flags 2 % of the pixels
+of healthy heads. Seconds are processor time.
 
 """
 
