@@ -31,7 +31,7 @@ from aberra.data.mri.volume import Volume
 from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
 from aberra.localise.likeness import Looks, look_of
 from aberra.localise.relative import SliceMaps
-from aberra.localise.volumes import ScoredVolume, score_volume
+from aberra.localise.volumes import ScoredVolume, across_slices, score_volume
 from aberra.metrics import best_dice
 from aberra.model_file import load_notes
 from aberra.recipe import Recipe
@@ -111,16 +111,22 @@ def make(args: argparse.Namespace) -> None:
 
 
 def noted(args: argparse.Namespace) -> None:
-    """Note in the model file how the healthy subjects that placed the thresholds were scored."""
+    """Place the height on healthy subjects that did not train, and note how these were scored."""
     model, recipe = load(MODEL), Recipe.of(load_notes(MODEL))
     assert recipe is not None
-    assert recipe.map_threshold is not None
     file = np.load(data_folder() / "mri" / "ixi185_t1_axial128.npz")
     held = {name: file[name] for name in file.files}
-    calm = healthy_scans([calm_scan(model, name, held) for name in all_names(held)[:N_CALM]],
-                         recipe.map_threshold)  # fmt: skip
-    save_with_recipe(model, replace(recipe, healthy=asdict(calm)), MODEL)
-    print(calm)
+    seen = [calm_scan(model, name, held) for name in all_names(held)[:N_CALM]]
+    height = float(np.quantile(np.concatenate([one.values for one in seen]), 1 - RATE))
+    model.map_threshold_ = height
+    recipe = replace(
+        recipe,
+        map_threshold=height,
+        preparation=asdict(PREPARATION),
+        healthy=asdict(healthy_scans(seen, height)),
+    )
+    save_with_recipe(model, recipe, MODEL)
+    print(height, recipe.healthy["scores"], recipe.healthy["largest"])
 
 
 def calm_scan(model: Any, name: str, held: Any) -> CalmScan:
@@ -129,7 +135,7 @@ def calm_scan(model: Any, name: str, held: Any) -> CalmScan:
     stack = Volume(held["img"][own].astype(np.float32), STACK)
     images, grid = prepare(stack, held["brain"][own], IN_STACK)
     inside = cut(Volume(held["brain"][own].astype(np.float32), STACK), grid, 0.0) > 0.5
-    maps = model.anomaly_map(images)
+    maps = across_slices(model.anomaly_map(images).astype(np.float32), PREPARATION)
     values = maps[inside]
     k = max(1, round(TOP_SHARE * values.size))
     score = float(np.partition(values, values.size - k)[-k:].mean(dtype=np.float64))

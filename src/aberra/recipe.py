@@ -95,7 +95,7 @@ class Recipe:
         """Return how scans are cut into slices; the usual way where nothing was noted."""
         from aberra.data.mri.prepare import Preparation
 
-        settings = dict(self.preparation)
+        settings = {"across": 0.0, **self.preparation}  # the first models had slices stand alone
         try:
             if "below_top" in settings:
                 settings["below_top"] = tuple(settings["below_top"])  # a list in JSON

@@ -22,7 +22,8 @@ from aberra.errors import ArgumentError, DataError
 from aberra.localise.findings import findings, findings_csv, findings_json
 from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
 from aberra.localise.relative import SHARES, HealthyHeights, SliceMaps
-from aberra.localise.volumes import score_scan, score_volume
+from aberra.localise.volumes import across_slices, score_scan, score_volume
+from aberra.recipe import Recipe
 from aberra.workflow import fit_scans, score, training_scans
 from aberra.workflow.about import about_ending
 from aberra.workflow.budget import Ending
@@ -264,3 +265,27 @@ def test_slices_reach_the_end_of_the_brain_when_asked(tmp_path):
         shares[whole] = float(table["not_scored"][0])
     assert shares[False] > 0.15
     assert shares[True] < 0.1
+
+
+def test_maps_of_neighbouring_slices_are_averaged_and_those_of_old_models_are_not():
+    maps = np.zeros((41, 2, 2), np.float32)
+    maps[20, 0, 0] = 1.0
+    spread = across_slices(maps, Preparation(step=2.0, across=4.0))
+    away = np.arange(-20, 21)
+    bell = np.exp(-0.5 * (away / 2.0) ** 2)
+    np.testing.assert_allclose(spread[:, 0, 0], bell / bell.sum(), atol=1e-4)
+    assert not spread[:, 1].any()  # nothing moves within a slice
+    np.testing.assert_array_equal(across_slices(maps, Preparation(across=0.0)), maps)
+    even = np.full((6, 3, 3), 2.5, np.float32)  # the ends of a stack are not darkened
+    np.testing.assert_allclose(across_slices(even, Preparation()), even, rtol=1e-6)
+    old = Recipe("volumes", "scans", 3, preparation={"size": 64})
+    assert old.scan_preparation().across == 0.0
+    new = Recipe("volumes", "scans", 3, preparation=vars(Preparation()))
+    assert new.scan_preparation() == Preparation()
+    scan, brain = head_phantom(lesion=(-30, 20, 30))
+    thick = score_volume(Dark(), scan, mask=brain, threshold=0.5)
+    thin = score_volume(Dark(), scan, Preparation(across=0.0), brain, 0.5)
+    np.testing.assert_allclose(thick.maps, across_slices(thin.maps, Preparation()))
+    assert thick.segmentation.any()
+    with pytest.raises(ValueError, match="across"):
+        Preparation(across=-1.0)

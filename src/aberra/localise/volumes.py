@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from aberra.contract.maps import TOP_SHARE
 from aberra.data.mri.brain import Mask, brain_mask
@@ -173,9 +174,10 @@ def score_volume(
     >>> bool(scored.segmentation[centre])
     True
     """
-    brain = _brain(scan, mask)
-    images, grid = prepare(scan, brain, Preparation() if preparation is None else preparation)
-    maps = _slices(model.anomaly_map(images), grid, "anomaly_map").astype(np.float32, copy=False)
+    brain, recipe = _brain(scan, mask), Preparation() if preparation is None else preparation
+    images, grid = prepare(scan, brain, recipe)
+    alone = _slices(model.anomaly_map(images), grid, "anomaly_map").astype(np.float32, copy=False)
+    maps = across_slices(alone, recipe)
     odd = _slices(model.segment(images), grid, "segment") if threshold is None else maps > threshold
     anomaly_map = put_back(maps, grid, scan)
     segmentation = put_back(odd, grid, scan) > 0.5
@@ -185,6 +187,14 @@ def score_volume(
     anomaly_map[~brain] = 0.0
     inside = segmentation & brain
     return ScoredVolume(scan, anomaly_map, inside, grid, maps, brain, brain, look)
+
+
+def across_slices(maps: NDArray[np.float32], preparation: Preparation) -> NDArray[np.float32]:
+    """Average the maps (n, h, w) of neighbouring slices, as the preparation says."""
+    slices = preparation.across / preparation.step
+    if slices == 0:
+        return maps
+    return np.asarray(ndimage.gaussian_filter1d(maps, slices, axis=0, mode="nearest"))
 
 
 def _brain(scan: Volume, mask: Mask | Literal["auto"] | None) -> Mask:

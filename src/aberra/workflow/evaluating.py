@@ -18,6 +18,7 @@ from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import inverse
 from aberra.errors import DataError
 from aberra.localise.protocols import Evaluation, anoddpm, standard
+from aberra.localise.volumes import across_slices
 from aberra.progress import advance
 from aberra.report.evaluation import OutlinedSlice
 from aberra.workflow.evaluation_files import CONFIDENCE, Evaluated, write_evaluation
@@ -142,7 +143,7 @@ def _slices(
     size = float(outlined.sum()) * voxel
     on_slices = float(lesion.sum()) * abs(float(np.linalg.det(grid.affine[:3, :3]))) / 1000.0
     missed = max(0.0, 1 - on_slices / size) if size else 0.0
-    maps = model.anomaly_map(images)
+    maps = across_slices(model.anomaly_map(images).astype(np.float32, copy=False), preparation)
     k = int(lesion.sum(axis=(1, 2)).argmax())
     restored = model.reconstruct(images[k : k + 1])[0, 0]
     depth = float(grid.below_top[k])

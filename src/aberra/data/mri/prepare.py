@@ -49,6 +49,9 @@ class Preparation:
     headroom : float, default=1.0
         How many times as bright as `white` the brightest is that can still be told apart; what is
         brighter is cut off. With 1 a lesion that is brighter than white matter cannot be seen.
+    across : float, default=4.0
+        Width, as the deviation of a Gaussian in mm, over which the maps of neighbouring slices are
+        averaged. Something odd is seldom one slice thick. With 0 each slice stands alone.
 
     Examples
     --------
@@ -68,6 +71,7 @@ class Preparation:
     head: float = 0.15
     white: float = 83.0
     headroom: float = 1.0
+    across: float = 4.0
 
     def __post_init__(self) -> None:
         _check(self.size >= 8, "size", self.size, "be at least 8 pixels")
@@ -83,6 +87,7 @@ class Preparation:
         _check(0 < self.white <= 100, "white", self.white, "be a percentile")
         _check(0 <= self.head < 1, "head", self.head, "lie in [0, 1)")
         _check(self.headroom >= 1, "headroom", self.headroom, "be at least 1")
+        _check(0 <= self.across < 1000, "across", self.across, "be 0 mm or more, below 1000")
 
     @property
     def pixel(self) -> float:
