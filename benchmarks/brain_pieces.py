@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +128,30 @@ def pieces(slices: Slices, seed: int) -> Iterator[tuple[str, Maps]]:
             row = " with ".join(pair)
             yield f"{row}: net difference", joined(shared, ways, 0.0, relative=False)
             yield f"{row}: looks for darker", joined(shared, ways, 0.0, DARKER, relative=False)
+
+    if seed == SEEDS[0]:
+        yield from member_rows(shared, {"ADDM": 0.1, "PatchFinder": None})
+        if "ADDM" in ready:
+            white = load(network_path("ADDM", seed))
+            way = white.members_.way
+            white.members_ = replace(white.members_, way=replace(way, noise="gaussian"))
+            plain = joined(shared, [(white, 0.1)], 0.0, SIZE_ONLY, relative=False)
+            yield "ADDM: scored with white noise", plain
+
+
+def member_rows(shared: Shared, starts: dict[str, float | None]) -> Iterator[tuple[str, Maps]]:
+    """Yield rows of the networks of all seeds together, once they have all been trained."""
+    members: dict[str, Ways] = {}
+    for name, start in starts.items():
+        paths = [network_path(name, seed) for seed in SEEDS]
+        if all(path.exists() for path in paths):
+            members[name] = [(load(path), start) for path in paths]
+    if len(members) == len(starts):
+        members[" with ".join(starts)] = [way for ways in members.values() for way in ways]
+    for name, ways in members.items():
+        row = f"{name}: three networks"
+        yield f"{row}, net difference", joined(shared, ways, 0.0, relative=False)
+        yield f"{row}, looks for darker", joined(shared, ways, 0.0, DARKER, relative=False)
 
 
 def network_rows(shared: Shared, name: str, model: Any) -> Iterator[tuple[str, Maps]]:
