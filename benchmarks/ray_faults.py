@@ -6,8 +6,9 @@ python -m benchmarks.ray_faults table                 results/ray_faults.md
 
 `faults` fits a table of 600,000 rows in 24 files again and again. At ten random moments of the two
 passes a whole node dies (`kill -9` for its raylet and all its workers), at five others a worker
-alone. The model has to be, byte for byte, the one that a single process fits. Each task leaves a
-mark when it starts, so tasks that were begun twice are counted. `speed` runs the second pass over
+alone; and a node dies three times while the table is scored, file by file. Model and scores have to
+be, byte for byte, those of a single process. Each task leaves a mark when it starts, so tasks that
+were begun twice are counted. `speed` runs the second pass over
 two million rows in this process, on one worker and on two, in turn.
 """
 
@@ -35,7 +36,11 @@ from benchmarks.records import append, environment, read
 
 LINES, PAGE = Path("results/ray_faults.jsonl"), Path("results/ray_faults.md")
 N_FILES, FILE_ROWS, N_COLUMNS, SEEN = 24, 25_000, 6, 10_000
-NODES_KILLED, WORKERS_KILLED = 10, 5
+PLAN = [
+    *(("fit", "node", k) for k in range(10)),
+    *(("fit", "worker", k) for k in range(5)),
+    *(("score", "node", k) for k in range(3)),
+]
 LONG_FILES, LONG_ROWS, LONG_COLUMNS = 20, 100_000, 10
 
 
@@ -130,6 +135,26 @@ def fitted(data: Path, engine: str | None) -> str:
         return sha256((Path(folder) / "m").read_bytes()).hexdigest()
 
 
+def scored(data: Path, engine: str | None) -> str:
+    """Score file by file, and return a digest of all files."""
+    from aberra import IADC
+    from aberra.data.blocks.opening import blocks_of
+    from aberra.workflow import score
+    from aberra.workflow.outcome import save_with_recipe
+
+    source: Any = blocks_of(data, sample_rows=SEEN)
+    with tempfile.TemporaryDirectory() as folder:
+        model, out = Path(folder) / "m.aberra", Path(folder) / "scores"
+        save_with_recipe(IADC(random_state=0).fit(source), None, model)
+        score(model, data, out, reasons="none", engine=engine)
+        files = sorted(out.glob("*.parquet"))
+        return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
+JOBS: dict[str, Callable[[Path, str | None], str]] = {"fit": fitted, "score": scored}
+NEEDED = {"fit": 2 * N_FILES, "score": N_FILES}
+
+
 def strike(nodes: TwoNodes, what: str, marks: Path, after: int, pause: float) -> None:
     """Wait until so many tasks have begun, and a little, and kill."""
     while len(list(marks.iterdir())) < after:
@@ -141,9 +166,9 @@ def strike(nodes: TwoNodes, what: str, marks: Path, after: int, pause: float) ->
         os.kill(int(max(marks.iterdir()).name.split("-")[1]), signal.SIGKILL)
 
 
-def trial(nodes: TwoNodes, data: Path, what: str, seed: int) -> dict[str, Any]:
-    """Fit once while something is killed."""
-    rng, needed = np.random.default_rng([3, seed, what == "node"]), 2 * N_FILES
+def trial(nodes: TwoNodes, data: Path, job: str, what: str, seed: int) -> dict[str, Any]:
+    """Fit or score once while something is killed."""
+    rng, needed = np.random.default_rng([3, seed, what == "node"]), NEEDED[job]
     after, pause = int(rng.integers(1, needed - 1)), float(rng.uniform(0, 0.2))
     nodes.complete()
     with tempfile.TemporaryDirectory() as place:
@@ -152,12 +177,12 @@ def trial(nodes: TwoNodes, data: Path, what: str, seed: int) -> dict[str, Any]:
         started = time.perf_counter()
         killer.start()
         with marked(marks):
-            digest = fitted(data, "ray")
+            digest = JOBS[job](data, "ray")
         seconds = time.perf_counter() - started
         killer.join()
         begun = len(list(marks.iterdir()))
     return {
-        "kind": "fault", "killed": what, "seed": seed, "after_tasks": after,
+        "kind": "fault", "job": job, "killed": what, "seed": seed, "after_tasks": after,
         "pause_s": round(pause, 3), "digest": digest, "needed": needed, "begun": begun,
         "wall_s": round(seconds, 1), "load_average": round(os.getloadavg()[0], 1),
     }  # fmt: skip
@@ -165,19 +190,15 @@ def trial(nodes: TwoNodes, data: Path, what: str, seed: int) -> dict[str, Any]:
 
 def faults() -> None:
     """Kill at random moments; trials that are in the file already are not repeated."""
-    known = {(line["killed"], line["seed"]) for line in _lines("fault")}
-    plan = [("node", k) for k in range(NODES_KILLED)] + [
-        ("worker", k) for k in range(WORKERS_KILLED)
-    ]
+    known = {(line.get("job", "fit"), line["killed"], line["seed"]) for line in _lines("fault")}
+    waiting = [one for one in PLAN if one not in known]
     with tempfile.TemporaryDirectory() as place:
         data = make(Path(place) / "data", N_FILES, FILE_ROWS, N_COLUMNS)
-        expected = fitted(data, None)
+        expected = {job: JOBS[job](data, None) for job in {job for job, _, _ in waiting}}
         nodes = TwoNodes()
-        for what, seed in plan:
-            if (what, seed) in known:
-                continue
-            line = trial(nodes, data, what, seed)
-            line["same"] = line["digest"] == expected
+        for job, what, seed in waiting:
+            line = trial(nodes, data, job, what, seed)
+            line["same"] = line["digest"] == expected[job]
             append(LINES, {**line, "environment": environment()})
             print(json.dumps(line), flush=True)
         nodes.close()
@@ -268,15 +289,15 @@ def _about_faults(lines: list[dict[str, Any]]) -> list[str]:
     found = [
         "## Kills", "",
         f"A fit of {N_FILES * FILE_ROWS:,} rows x {N_COLUMNS} columns in {N_FILES} files: "
-        f"{2 * N_FILES} tasks in two passes. `kill -9` at a random moment: for the raylet and all "
-        "workers of the second node, or for one busy worker.", "",
-        "| killed | after tasks begun | tasks needed | tasks begun | extra | same bytes |",
-        "|---|---|---|---|---|---|",
+        f"{2 * N_FILES} tasks in two passes; scoring: {N_FILES} tasks. `kill -9` at a random "
+        "moment: for the raylet and all workers of the second node, or for one busy worker.", "",
+        "| job | killed | after tasks begun | tasks needed | tasks begun | extra | same bytes |",
+        "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for line in sorted(lines, key=lambda line: (line["killed"], line["after_tasks"])):
         cells = (
-            line["killed"], line["after_tasks"], line["needed"], line["begun"],
-            line["begun"] - line["needed"], "yes" if line["same"] else "NO",
+            line.get("job", "fit"), line["killed"], line["after_tasks"], line["needed"],
+            line["begun"], line["begun"] - line["needed"], "yes" if line["same"] else "NO",
         )  # fmt: skip
         found.append("| " + " | ".join(map(str, cells)) + " |")
     return [*found, ""]
