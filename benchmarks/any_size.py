@@ -3,21 +3,23 @@
 python -m benchmarks.any_size run 100000 1000000 10000000      results/any_size.jsonl
 python -m benchmarks.any_size table                            results/any_size.md
 
-For each length a folder of Parquet files is made (20 columns of doubles, 1 % of the rows dirty in
-one of three ways) and removed at the end. `aberra fit` and `aberra score` run with all defaults,
-except that `aberra score` gives no reasons (and at 10^6 rows once more with reasons for flagged
-rows). The rival is what people write themselves: a loop over Arrow batches with scikit-learn's
-IsolationForest, fitted on 262,144 rows drawn at random. Every step is a process of its own: seconds
-of processor time and peak memory are the whole process, with starting Python.
+For each length a folder of Parquet files is made (20 columns of single precision, 1 % of the rows
+dirty in one of three ways) and removed at the end. `fit` and `score` are what the commands of these
+names call, with all defaults, except that `score` gives no reasons; up to 10^6 rows it runs once
+more, with reasons for flagged rows. The rival is what people write themselves: a loop over Arrow
+batches with scikit-learn's IsolationForest, fitted on 262,144 rows drawn at random. Every step is a
+process of its own, and what it brought is kept: the same command goes on after a stop.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,20 +27,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.records import append, environment, read
+from benchmarks.any_size_page import write_page
+from benchmarks.records import append, environment
 from benchmarks.score_parquet import measured
 
-LINES, PAGE = Path("results/any_size.jsonl"), Path("results/any_size.md")
+LINES = Path("results/any_size.jsonl")
 N_COLUMNS, FILE_ROWS, BATCH, DIRT = 20, 500_000, 1 << 16, 0.01
 CHECKED = 1_000_000  # rows on which the fit in memory is compared
+WITH_REASONS = 1_000_000  # rows at most that are also scored with reasons
+MEASURED = 10_000_000  # rows at most, evenly spaced, on which AUROC is taken
 NAMES = [f"x{j:02d}" for j in range(N_COLUMNS)]
-ABERRA = [sys.executable, "-c", "from aberra.cli import main; main()", "--json"]
+
+Array = NDArray[Any]
 
 
 # Data
 
 
-def rows_of_file(k: int, n: int) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
+def rows_of_file(k: int, n: int) -> tuple[Array, Array]:
     """Return the rows of one file, and which are dirty: far, in a group, or torn apart."""
     loadings = np.random.default_rng(0).normal(size=(6, N_COLUMNS))
     rng = np.random.default_rng([1, k])
@@ -49,100 +55,155 @@ def rows_of_file(k: int, n: int) -> tuple[NDArray[np.float64], NDArray[np.int8]]
     x[group] = 0.3 * x[group] + 4.0 * np.sign(loadings[0])
     x[torn] = rng.permuted(x[torn], axis=0)
     x[:, :3] = np.exp(x[:, :3] / 3)  # skewed, as many columns are
-    return x, (kind > 0).astype(np.int8)
+    return x.astype(np.float32), (kind > 0).astype(np.int8)
 
 
-def make(folder: Path, n_rows: int) -> None:
+def make(place: Path, n_rows: int) -> dict[str, Any]:
     """Write the files of a table."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    folder = place / "data"
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     for k, start in enumerate(range(0, n_rows, FILE_ROWS)):
         x, y = rows_of_file(k, min(FILE_ROWS, n_rows - start))
         table = pa.table([*x.T, y], names=[*NAMES, "dirty"])
         pq.write_table(table, folder / f"{k:05d}.parquet", row_group_size=BATCH)
+    return {"data_mb": round(sum(file.stat().st_size for file in folder.iterdir()) / 1e6)}
 
 
-def batches(folder: Path) -> Iterator[NDArray[np.float64]]:
+def batches(place: Path) -> Iterator[Array]:
     """Yield the rows as anybody would read them."""
     import pyarrow.dataset as ds
 
-    for batch in ds.dataset(folder).to_batches(columns=NAMES, batch_size=BATCH):
+    for batch in ds.dataset(place / "data").to_batches(columns=NAMES, batch_size=BATCH):
         yield np.column_stack([column.to_numpy() for column in batch.columns])
 
 
 # Steps, each of which runs in a process of its own
 
 
-def forest(folder: Path, out: Path) -> None:
+def warm() -> None:
+    """Load what every fit loads, so that only the table itself is timed."""
+    from aberra import IADC
+
+    IADC(random_state=0).fit(np.random.default_rng(0).normal(size=(300, 3)))
+
+
+def clocked(name: str, work: Callable[..., Any], found: dict[str, Any]) -> Callable[..., Any]:
+    """Return the work so that its seconds of processor time are noted."""
+
+    def run(*words: Any, **options: Any) -> Any:
+        started = time.process_time()
+        result = work(*words, **options)
+        found[f"{name}_s"] = time.process_time() - started
+        return result
+
+    return run
+
+
+def fit(place: Path, n_rows: int) -> dict[str, Any]:
+    """Fit with all defaults; time the two passes, and the rounds between them."""
+    from aberra import workflow
+    from aberra.workflow import from_blocks
+
+    warm()
+    found: dict[str, Any] = {}
+    parts = {"first_look": "look", "fit_within": "rounds", "survey": "survey"}
+    for function, name in parts.items():
+        setattr(from_blocks, function, clocked(name, vars(from_blocks)[function], found))
+    whole = clocked("call", workflow.fit, found)
+    fitted = whole(place / "data", place / "m.aberra", drop=["dirty"], on_error="stop")
+    model = fitted.model
+    return found | {
+        "sample": min(n_rows, len(model.weights_)),
+        "rounds": len(model.history_),
+        "flagged_share": model.contamination_,
+    }
+
+
+def score(place: Path, n_rows: int) -> dict[str, Any]:
+    """Score every file, without reasons."""
+    return _scored(place, "scores", "none")
+
+
+def reasons(place: Path, n_rows: int) -> dict[str, Any]:
+    """Score every file, with reasons for flagged rows."""
+    return _scored(place, "with-reasons", "flagged")
+
+
+def _scored(place: Path, out: str, wanted: str) -> dict[str, Any]:
+    from aberra import workflow
+
+    warm()
+    found: dict[str, Any] = {}
+    whole = clocked("call", workflow.score, found)
+    said = whole(place / "m.aberra", place / "data", place / out, reasons=wanted)
+    return found | {"flagged": said.n_flagged, "before": said.n_resumed}
+
+
+def forest(place: Path, n_rows: int) -> dict[str, Any]:
     """Fit an isolation forest on a sample, and score all rows in a loop."""
     from sklearn.ensemble import IsolationForest
 
-    rng = np.random.default_rng(0)
-    n = sum(len(batch) for batch in batches(folder))
-    share = min(1.0, 262_144 / n)
-    sample = np.concatenate([some[rng.random(len(some)) < share] for some in batches(folder)])
-    model = IsolationForest(random_state=0).fit(sample)
-    np.save(out, np.concatenate([-model.score_samples(some) for some in batches(folder)]))
+    def loop() -> None:
+        rng, share = np.random.default_rng(0), min(1.0, 262_144 / n_rows)
+        sample = np.concatenate([some[rng.random(len(some)) < share] for some in batches(place)])
+        model = IsolationForest(random_state=0).fit(sample)
+        held = np.lib.format.open_memmap(place / "forest.npy", "w+", np.float64, (n_rows,))
+        at = 0
+        for some in batches(place):
+            held[at : at + len(some)] = -model.score_samples(some)
+            at += len(some)
+
+    found: dict[str, Any] = {}
+    clocked("call", loop, found)()
+    return found
 
 
-def in_memory(folder: Path, out: Path) -> None:
-    """Fit IADC on rows that fit into memory, and score the same rows."""
+def in_memory(place: Path, n_rows: int) -> dict[str, Any]:
+    """Fit IADC on the first million rows in memory, and score the same rows."""
     from aberra import IADC
 
-    rows: list[NDArray[np.float64]] = []
-    for some in batches(folder):
+    warm()
+    x = first_rows(place)
+    found: dict[str, Any] = {}
+    model = clocked("fit", IADC(random_state=0).fit, found)(x)
+    np.save(place / "memory.npy", clocked("score", model.anomaly_score, found)(x))
+    return found | {"rows": len(x), "flagged_share": model.contamination_}
+
+
+def first_rows(place: Path) -> Array:
+    """Return the first million rows in double precision."""
+    rows: list[Array] = []
+    for some in batches(place):
         rows.append(some)
         if sum(map(len, rows)) >= CHECKED:
             break
-    x = np.concatenate(rows)[:CHECKED]
-    np.save(out, IADC(random_state=0).fit(x).anomaly_score(x))
+    return np.concatenate(rows)[:CHECKED].astype(np.float64)
 
 
-def passes(folder: Path, out: Path) -> None:
-    """Time the two passes and the rounds one by one."""
-    import time
-
-    from aberra import IADC
-    from aberra.data.blocks.opening import blocks_of
-    from aberra.robust.by_blocks import conclude, first_look, survey
-
-    clock, found = time.process_time, {}
-    IADC(random_state=0).fit(np.random.default_rng(0).normal(size=(300, 3)))  # compile
-    blocks, started = blocks_of(folder), clock()
-    positions, rows = first_look(blocks, NAMES).sample.drawn()
-    found["look"], started = clock() - started, clock()
-    model = IADC(random_state=0).fit(rows)
-    found["rounds"], started = clock() - started, clock()
-    found["n_rounds"] = len(model.history_)
-    found["sample"] = len(positions)
-    conclude(model, survey(model, blocks, NAMES))
-    found["survey"] = clock() - started
-    out.write_text(json.dumps(found))
-
-
-STEPS: dict[str, Callable[[Path, Path], None]] = {
-    "forest": forest, "in-memory": in_memory, "passes": passes
-}  # fmt: skip
-
-
-def own(step: str, *words: Any) -> Any:
-    """Run a step of this file in a process of its own."""
-    return measured([sys.executable, "-m", "benchmarks.any_size", step, *map(str, words)])
-
-
-# One length
-
-
-def dirty(folder: Path) -> NDArray[np.int8]:
-    """Return the labels, for evaluation alone."""
+def ranking(place: Path, n_rows: int) -> dict[str, Any]:
+    """Measure AUROC by the labels, which nothing else has seen."""
     import pyarrow.dataset as ds
 
-    return np.asarray(ds.dataset(folder).to_table(columns=["dirty"]).column("dirty").to_numpy())
+    from aberra.metrics import auroc
+
+    y = ds.dataset(place / "data").to_table(columns=["dirty"]).column("dirty").to_numpy()
+    ours, theirs = scores_in(place / "scores"), np.load(place / "forest.npy", mmap_mode="r")
+    some = slice(None, None, max(1, n_rows // MEASURED))
+    held = np.load(place / "memory.npy")
+    first = slice(0, len(held))
+    return {
+        "aberra": auroc(y[some], ours[some]),
+        "forest": auroc(y[some], np.asarray(theirs[some])),
+        "aberra, first million": auroc(y[first], ours[first]),
+        "in memory, first million": auroc(y[first], held),
+    }
 
 
-def scores_in(folder: Path) -> NDArray[np.float64]:
+def scores_in(folder: Path) -> Array:
     """Return the scores of all files in their order."""
     import pyarrow.parquet as pq
 
@@ -151,102 +212,49 @@ def scores_in(folder: Path) -> NDArray[np.float64]:
     return np.concatenate(parts)
 
 
-def about(run: Any, n_rows: int) -> dict[str, float]:
-    """Return what a step took."""
+STEPS: dict[str, Callable[[Path, int], dict[str, Any]]] = {
+    "make": make, "fit": fit, "score": score, "forest": forest, "in_memory": in_memory,
+    "ranking": ranking, "reasons": reasons,
+}  # fmt: skip
+
+
+# One length
+
+
+def timed_step(step: str, place: Path, n_rows: int) -> dict[str, Any]:
+    """Run a step in a process of its own; return what it found and what it took."""
+    load = os.getloadavg()[0]
+    run = measured([sys.executable, "-m", "benchmarks.any_size", step, str(place), str(n_rows)])
     return {
-        "cpu_s": round(run.processor, 1),
+        **json.loads(run.printed.splitlines()[-1]),
+        "process_cpu_s": round(run.processor, 1),
         "wall_s": round(run.seconds, 1),
         "peak_mb": round(run.peak),
-        "rows_per_cpu_s": round(n_rows / run.processor),
+        "load_average": [round(load, 1), round(os.getloadavg()[0], 1)],
     }
 
 
 def race(place: Path, n_rows: int) -> dict[str, Any]:
-    """Measure one length."""
-    from aberra.metrics import auroc
-
-    data, model, out = place / "data", place / "m.aberra", place / "scores"
-    own("make", data, n_rows)
-    size = sum(file.stat().st_size for file in data.iterdir())
-    line: dict[str, Any] = {"rows": n_rows, "columns": N_COLUMNS, "data_mb": round(size / 1e6)}
-    fit = [*ABERRA, "fit", str(data), "-o", str(model), "--drop", "dirty", "--on-error", "stop"]
-    line["fit"] = about(measured(fit), n_rows)
-    score = [*ABERRA, "score", str(model), str(data), "-o"]
-    line["score"] = about(measured([*score, str(out), "--reasons", "none"]), n_rows)
-    line["forest"] = about(own("forest", data, place / "forest.npy"), n_rows)
-    if n_rows == CHECKED:
-        line["score_reasons"] = about(measured([*score, str(place / "with-reasons")]), n_rows)
-    own("passes", data, place / "passes.json")
-    line["passes_cpu_s"] = json.loads((place / "passes.json").read_text())
-    y, found = dirty(data), scores_in(out)
-    line["auroc"] = {
-        "aberra": auroc(y, found),
-        "forest": auroc(y, np.load(place / "forest.npy")),
-    }
-    line["memory_fit"] = about(own("in-memory", data, place / "memory.npy"), min(n_rows, CHECKED))
-    kept = np.load(place / "memory.npy")
-    line["auroc"] |= {
-        "aberra, first million": auroc(y[: len(kept)], found[: len(kept)]),
-        "in memory, first million": auroc(y[: len(kept)], kept),
-    }
-    return line
+    """Measure one length; steps that are done already are not repeated."""
+    kept = place / "steps.json"
+    done: dict[str, Any] = json.loads(kept.read_text()) if kept.exists() else {}
+    for step in STEPS:
+        if step in done or (step == "reasons" and n_rows > WITH_REASONS):
+            continue
+        done[step] = timed_step(step, place, n_rows)
+        kept.write_text(json.dumps(done))
+        print(n_rows, step, json.dumps(done[step]), flush=True)
+    return {"rows": n_rows, "columns": N_COLUMNS, **done}
 
 
-def run(lengths: list[int]) -> None:
+def run(lengths: list[int], root: Path) -> None:
     """Measure some lengths, and add a line for each."""
     for n_rows in lengths:
-        place = Path(tempfile.mkdtemp(prefix="any-size-"))
-        try:
-            line = race(place, n_rows)
-        finally:
-            shutil.rmtree(place)
+        place = root / str(n_rows)
+        place.mkdir(parents=True, exist_ok=True)
+        line = race(place, n_rows)
         append(LINES, {**line, "environment": environment()})
-        print(json.dumps(line, indent=1))
-
-
-# The page
-
-
-def table() -> None:
-    """Write the page of the lines that are there."""
-    lines = sorted(read(LINES), key=lambda line: line["rows"])
-    text = [
-        "# Tables of any size",
-        "",
-        "`python -m benchmarks.any_size run 100000 1000000 10000000`, then `table`. Two cores,",
-        "shared with other work: rely on processor seconds, not on wall time. 20 columns of",
-        "doubles, 1 % of the rows dirty (far in one cell, in a tight group, or torn apart).",
-        "Processor seconds and memory are those of whole processes, with 3 to 5 s to start Python.",
-        "",
-        "| rows | MB | step | CPU s | rows per CPU s | peak MB |",
-        "|---|---|---|---|---|---|",
-    ]
-    for line in lines:
-        for step in ("fit", "score", "score_reasons", "memory_fit", "forest"):
-            if step in line:
-                t = line[step]
-                text.append(
-                    f"| {line['rows']:,} | {line['data_mb']:,} | {step} | {t['cpu_s']:,} | "
-                    f"{t['rows_per_cpu_s']:,} | {t['peak_mb']:,} |"
-                )
-    text += [
-        "",
-        "| rows | first pass | rounds | second pass | CPU s in all |",
-        "|---|---|---|---|---|",
-    ]
-    for line in lines:
-        p = line["passes_cpu_s"]
-        total = p["look"] + p["rounds"] + p["survey"]
-        text.append(
-            f"| {line['rows']:,} | {p['look']:.1f} | {p['rounds']:.1f} ({p['n_rounds']} rounds, "
-            f"{p['sample']:,} rows) | {p['survey']:.1f} | {total:.1f} |"
-        )
-    names = ["aberra", "forest", "aberra, first million", "in memory, first million"]
-    text += ["", f"| AUROC at rows | {' | '.join(names)} |", "|---|---|---|---|---|"]
-    for line in lines:
-        found = " | ".join(f"{line['auroc'][name]:.4f}" for name in names)
-        text.append(f"| {line['rows']:,} | {found} |")
-    PAGE.write_text("\n".join(text) + "\n")
+        shutil.rmtree(place)
 
 
 def main() -> None:
@@ -254,15 +262,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("step")
     parser.add_argument("words", nargs="*")
+    parser.add_argument("--root", type=Path, default=Path(tempfile.gettempdir(), "any-size"))
     given = parser.parse_args()
     if given.step == "run":
-        run([int(word) for word in given.words])
+        run([int(word) for word in given.words], given.root)
     elif given.step == "table":
-        table()
-    elif given.step == "make":
-        make(Path(given.words[0]), int(given.words[1]))
+        write_page(LINES)
     else:
-        STEPS[given.step](Path(given.words[0]), Path(given.words[1]))
+        place, n_rows = given.words
+        print(json.dumps(STEPS[given.step](Path(place), int(n_rows))))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from aberra import load
 from aberra.cli import app
 from aberra.data.blocks.opening import blocks_of
 from aberra.data.blocks.source import Blocks
-from aberra.errors import ArgumentError, DataError
+from aberra.errors import ArgumentError, DataError, MissingExtraError
 from aberra.workflow import fit, score
 
 N, SEEN = 3_000, 1_000
@@ -170,6 +170,14 @@ def test_what_makes_no_sense_is_refused(big, model, tmp_path):
         fit(big, tmp_path / "m.aberra", marks=tmp_path / "marks.csv")
     with pytest.raises(DataError, match="No file matches"):
         fit(str(big / "*.nothing"), tmp_path / "m.aberra")
+
+
+def test_without_ray_its_engine_says_how_to_get_it(big, model, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "aberra\[ray\]"'):
+        fit(big, tmp_path / "m.aberra", engine="ray")
+    with pytest.raises(MissingExtraError, match="engine='ray' needs ray"):
+        score(model, big, tmp_path / "scores", engine="ray", address="auto")
 
 
 def test_a_stopped_fit_goes_on_and_gives_the_same_bytes(shared, model, tmp_path, monkeypatch):

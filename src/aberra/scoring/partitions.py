@@ -148,8 +148,9 @@ def _scoring(
     def work(k: int) -> dict[str, Any]:
         target = table.target(k)
         target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            found = score_table(scorer, ChunkedTable(table.single(k)), target, marks[k])
+        rows = ChunkedTable(table.single(k))
+        try:  # a worker that was given up for dead may still hold the file for a moment
+            found = score_table(scorer, rows, target, marks[k], wait=True)
         except PartError as error:
             if not skip:
                 raise

@@ -18,7 +18,7 @@ from aberra.data.drift.portrait import Portrait
 from aberra.data.drift.verdict import Drift, compared
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
-from aberra.locks import alone
+from aberra.locks import alone, only_one
 from aberra.progress import advance
 from aberra.scoring.parts import Parts, check_output
 from aberra.scoring.rows import RowAnswers
@@ -63,6 +63,8 @@ def score_table(
     top: int | None = None,
     sort: bool = False,
     neutralise: bool = False,
+    *,
+    wait: bool = False,
 ) -> TableSummary:
     """Score a file of any length with memory for one chunk; rows keep their order.
 
@@ -88,6 +90,8 @@ def score_table(
         memory.
     neutralise : bool, default=False
         Whether text in a CSV file that spreadsheets would compute gets an apostrophe.
+    wait : bool, default=False
+        Whether to wait for another process that writes the same output, instead of refusing.
 
     Returns
     -------
@@ -96,7 +100,7 @@ def score_table(
     check_output(output)
     settings = (model_digest, table.fingerprint(), scorer.wanted, scorer.reasons, rows)
     mark = sha256(repr((*settings, str(scorer.schema))).encode()).hexdigest()
-    with alone(output):
+    with only_one(output) if wait else alone(output):
         return _scored(scorer, table, Parts(output, mark, rows, neutralise), top, sort)
 
 

@@ -22,7 +22,7 @@ from aberra.data.tables import kind_of
 from aberra.errors import ArgumentError, DataError
 from aberra.explain.doubts import doubts, trust_in
 from aberra.explain.reasons import Reason, reasons
-from aberra.ray_engine import connect
+from aberra.ray_cluster import connect
 from aberra.recipe import Choices, Recipe, score_quantiles
 from aberra.words import count
 from aberra.workflow import about_table, labels

@@ -10,7 +10,7 @@ from aberra.data.blocks.chunks import ChunkedTable
 from aberra.data.blocks.opening import OnError, blocks_of, files_at
 from aberra.errors import ArgumentError
 from aberra.progress import remark
-from aberra.ray_engine import connect
+from aberra.ray_cluster import connect
 from aberra.scoring import Reasons
 from aberra.scoring.partitions import Partitions, score_partitions
 from aberra.scoring.parts import OUTPUTS
@@ -49,7 +49,7 @@ def score_blocks(
     if one_file:
         found = score_table(scorer, table, output, known.digest(), **written)
     else:
-        partitions = Partitions(blocks, output, files_at(data)[0])
+        partitions = Partitions(blocks, output.absolute(), files_at(data)[0])
         skip = on_error == "skip"
         found, bad = score_partitions(scorer, partitions, known.digest(), engine, skip)
         errors |= bad

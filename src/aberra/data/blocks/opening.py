@@ -148,7 +148,7 @@ def _about(bad: dict[str, str]) -> str:
 def _file_part(file: Path, said: dict[str, Any]) -> Part:
     if file.name.lower().endswith(FEATHER):  # read as it is: a copy of a large one has no place
         return _feather(file, said)
-    table = table_at(file)
+    table = table_at(file.absolute())  # workers may be somewhere else
     return FilePart(str(file), table.n_rows(), _kinds(table.kinds(), said), table, constants=said)
 
 
@@ -156,7 +156,7 @@ def _feather(file: Path, said: dict[str, Any]) -> Part:
     from pyarrow import dataset
 
     with reading(file, "Write it again, or leave it out."):
-        found = dataset.dataset(str(file), format="feather")
+        found = dataset.dataset(str(file.absolute()), format="feather")
         fragment = next(iter(found.get_fragments()))
         own = {field.name: kind_of_type(field.type) for field in found.schema}
         n_rows = fragment.count_rows()
@@ -259,8 +259,9 @@ def _ray_parts(dataset: Any) -> list[Part]:
     """Return the blocks of a Ray dataset, which stay where they are until they are asked for."""
     import ray
 
-    refs = dataset.to_arrow_refs()
-    counts = ray.get([_n_rows_of().remote(ref) for ref in refs])
+    refs = _in_order(dataset).to_arrow_refs()
+    count_rows = ray.remote(_n_rows)
+    counts = ray.get([count_rows.remote(ref) for ref in refs])
     schema = dataset.schema().base_schema
     kinds = {field.name: kind_of_type(field.type) for field in schema}
     return [
@@ -269,10 +270,18 @@ def _ray_parts(dataset: Any) -> list[Part]:
     ]
 
 
-def _n_rows_of() -> Any:
-    import ray
+def _in_order(dataset: Any) -> Any:
+    """Return a dataset in memory whose blocks come in the order of its rows, in every run."""
+    options = dataset.context.execution_options
+    before, options.preserve_order = options.preserve_order, True
+    try:
+        return dataset.materialize()
+    finally:
+        options.preserve_order = before
 
-    return ray.remote(len)
+
+def _n_rows(table: Any) -> int:
+    return len(table)
 
 
 def _in_memory(rows: Any) -> Blocks:
