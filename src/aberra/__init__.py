@@ -1,8 +1,8 @@
 """Aberra finds what does not belong, and learns from data that is already dirty.
 
 Everything public can be imported from here: the methods in the register (`aberra.methods`), `save`,
-`load`, `export_onnx` and `as_pyod`. Heavy libraries are loaded when a name is first used. Type
-checkers read `__init__.pyi`, which `python docs/names.py` writes from the same register.
+`load`, `export_onnx`, `as_pyod` and `Stream`. Heavy libraries are loaded when a name is first used.
+Type checkers read `__init__.pyi`, which `python docs/names.py` writes from the same register.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from aberra.methods import methods as _registered
 __version__ = "0.2.0"
 
 FUNCTIONS = {
+    "Stream": "aberra.robust.stream",
     "as_pyod": "aberra.adapters",
     "export_onnx": "aberra.export",
     "load": "aberra.model_file",

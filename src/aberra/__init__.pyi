@@ -19,6 +19,7 @@ from aberra.model_file import load as load, save as save
 from aberra.pretrained import load_pretrained as load_pretrained
 from aberra.robust.adc import ADC as ADC
 from aberra.robust.iadc import IADC as IADC
+from aberra.robust.stream import Stream as Stream
 
 __version__: str
 FUNCTIONS: dict[str, str]

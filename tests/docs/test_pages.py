@@ -25,7 +25,6 @@ def pages():
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
-@pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 def test_examples_of_a_page_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     monkeypatch.chdir(tmp_path)

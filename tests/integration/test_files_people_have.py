@@ -258,10 +258,12 @@ def test_polars_and_arrow_objects_in_python(rows):
 def test_structured_arrays_keep_the_names_of_their_columns(rows):
     plain = rows[["height", "visits"]]
     held = plain.to_records(index=False)
-    for array in (held, np.asarray(held)):
+    for array in (held, np.asarray(held), np.asarray(held).reshape(-1, 1)):
         model = MultiView(random_state=0).fit(array)
         assert model.column_names() == ["height", "visits"]
         np.testing.assert_array_equal(model.anomaly_score(array), model.anomaly_score(plain))
+    with pytest.raises(DataError, match=r"shape \(20, 2\). Its columns are height, visits"):
+        MultiView().fit(np.asarray(held).reshape(20, 2))
 
 
 def test_mixed_columns_are_named_with_a_line(rows, tmp_path):

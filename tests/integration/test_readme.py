@@ -21,7 +21,6 @@ def example(heading):
     return code
 
 
-@pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 def test_first_result_runs_and_is_short(capsys):
     code = example("A first result")
     assert len(code.strip().splitlines()) <= 15

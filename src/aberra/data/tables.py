@@ -260,14 +260,24 @@ def as_pandas(X: Any) -> Any:
 
     Anything else comes back as it is.
     """
-    if isinstance(X, np.ndarray) and X.dtype.names is not None and X.ndim == 1:
-        return pd.DataFrame(X)
+    if isinstance(X, np.ndarray) and X.dtype.names is not None:
+        return pd.DataFrame(_records(X))
     library = type(X).__module__.partition(".")[0]
     if library == "polars":
         X = X.to_arrow()
     if library in ("polars", "pyarrow"):
         return X.to_pandas(date_as_object=False)  # dates are dates, not text
     return X
+
+
+def _records(X: NDArray[Any]) -> NDArray[Any]:
+    """Return a structured array with one record for each row."""
+    if X.ndim == 1 or X.shape == (len(X), 1):
+        return X.reshape(-1)
+    raise DataError(
+        f"A structured array holds one record for each row, but this one has the shape {X.shape}. "
+        f"Its columns are {', '.join(X.dtype.names or ())}."
+    )
 
 
 def as_frame(X: Any, infer: bool) -> pd.DataFrame:

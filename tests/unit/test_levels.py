@@ -1,0 +1,49 @@
+"""How far a column has moved: all of it, or only its dirt."""
+
+import numpy as np
+import pytest
+
+from aberra.robust.levels import Levels, moved
+
+RNG = np.random.default_rng(0)
+KNOWN = RNG.normal(size=(2000, 1))
+
+
+def test_a_column_that_moves_as_a_whole_is_followed():
+    assert moved(2 + RNG.normal(size=(256, 1)), KNOWN) == pytest.approx([2], abs=0.2)
+    assert moved(RNG.normal(size=(256, 1)) - 1, KNOWN) == pytest.approx([-1], abs=0.2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_column_that_stays_hardly_moves(seed):
+    piece = np.random.default_rng(seed).normal(size=(256, 1))
+    assert abs(moved(piece, KNOWN)[0]) < 0.12
+
+
+def test_dirt_spread_and_shares_are_no_move():
+    dirty = RNG.normal(size=(256, 1))
+    dirty[:20] += 50
+    assert abs(moved(dirty, KNOWN)[0]) < 0.2
+    assert moved(3 * RNG.normal(size=(256, 1)), KNOWN) == 0
+    zeros_and_ones = (RNG.random((2000, 1)) < 0.45).astype(float)
+    assert moved((RNG.random((256, 1)) < 0.55).astype(float), zeros_and_ones) == 0
+
+
+def test_gaps_are_passed_over_and_an_empty_column_stays():
+    piece = 2 + RNG.normal(size=(256, 2))
+    piece[::2, 0] = np.nan
+    piece[:, 1] = np.nan
+    assert moved(piece, np.repeat(KNOWN, 2, axis=1)) == pytest.approx([2, 0], abs=0.3)
+
+
+def test_the_pace_goes_on_and_a_jump_is_no_pace():
+    steady, jumped = Levels.at_zero(1), Levels.at_zero(1)
+    for k in range(1, 6):
+        steady.follow(0.1 * k + KNOWN, KNOWN, k)
+        jumped.follow(5.0 * (k == 3) + 5.0 * (k > 3) + KNOWN, KNOWN, k)
+    assert steady.likely()[0] == pytest.approx([0.6])
+    assert len(steady.likely()) == 1
+    assert jumped.likely()[0] == pytest.approx([5.0])
+    assert jumped.likely()[1] == pytest.approx([0.0])
+    jumped.forget(4)
+    assert len(jumped.likely()) == 1

@@ -1,0 +1,176 @@
+"""A stream of rows: what is remembered, when the model is fitted again, and whether it keeps up."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from aberra import MultiView, Stream
+from aberra.errors import DataError
+
+
+def small(**changed):
+    given = {"n_rows": 200, "half_life": 100, "refit_every": 100, "random_state": 0}
+    return Stream(MultiView(n_trees=6, n_landmarks=8), **{**given, **changed})
+
+
+def batches(n=6, size=100, step=1.0):
+    rng = np.random.default_rng(0)
+    return [step * k + rng.normal(size=(size, 2)) for k in range(n)]
+
+
+def seen(days, **changed):
+    stream = small(**changed)
+    for rows in days:
+        stream.partial_fit(rows)
+    return stream
+
+
+def false_flags(stream, rows):
+    return (stream.predict(rows) == -1).mean()
+
+
+def test_it_keeps_up_with_a_world_that_moves():
+    *days, tomorrow = batches(9)
+    still = small().partial_fit(days[0])
+    assert false_flags(still, tomorrow) > 0.5
+    moving = seen(days)
+    assert false_flags(moving, tomorrow) < 0.05
+    assert moving.compare(tomorrow).verdict == "moved"
+    np.testing.assert_allclose(moving.level_, 7, atol=0.7)
+
+
+def test_rows_that_follow_are_ahead_of_rows_that_are_only_forgotten():
+    *days, tomorrow = batches(9, step=0.7)
+    odd = 5.6 + np.array([[0, -5.0], [-5.0, 0], [5.0, 0]])  # five deviations off tomorrow's middle
+    follows, forgets = (seen(days, follow=follow) for follow in (True, False))
+    assert (follows.anomaly_score(odd) > follows.anomaly_score(tomorrow).max()).all()
+    assert not (forgets.anomaly_score(odd) > forgets.anomaly_score(tomorrow).max()).all()
+    assert not forgets.level_.any()
+
+
+def test_after_a_jump_both_worlds_are_known_until_the_old_one_is_forgotten():
+    rng = np.random.default_rng(0)
+    old, new = (lambda: rng.normal(size=(100, 2))), (lambda: 8 + rng.normal(size=(100, 2)))
+    stream = seen([old() for _ in range(4)] + [new()])
+    assert false_flags(stream, new()) < 0.05
+    assert false_flags(stream, old()) < 0.05
+    for _ in range(8):
+        stream.partial_fit(new())
+    assert stream.anomaly_score(old()).min() > stream.anomaly_score(new()).max()
+
+
+def numbered(n):
+    """Return n times a hundred rows whose first value is their day."""
+    return np.column_stack([np.repeat(np.arange(n, dtype=float), 100), np.tile(range(100), n)])
+
+
+def test_old_rows_leave_but_not_all_at_once():
+    stream = small(follow=False).partial_fit(numbered(30))
+    ages = 29 - stream.rows_[:, 0]
+    assert len(ages) == 200
+    assert stream.n_seen_ == 3000
+    counts = np.bincount(ages.astype(int), minlength=30)
+    assert counts[0] > counts[2] > counts[5] > 0
+    assert counts[12:].sum() < 5
+    assert (np.diff(stream.rows_[:, 0]) >= 0).all()  # in their order
+
+
+def test_a_long_half_life_remembers_all_times_alike():
+    stream = small(half_life=1e9, follow=False).partial_fit(numbered(20))
+    counts = np.bincount(stream.rows_[:, 0].astype(int), minlength=20)
+    assert counts.min() > 0
+    assert counts.max() < 30
+
+
+def test_the_model_is_fitted_again_after_enough_rows_and_not_before():
+    stream = small(refit_every=150).partial_fit(batches(1)[0])
+    fits = []
+    for rows in batches(6, size=50):
+        fits.append(stream.partial_fit(rows).n_fits_)
+    assert fits == [1, 1, 2, 2, 2, 3]
+
+
+def test_a_seed_decides_everything():
+    scores = []
+    for _ in range(2):
+        stream = small()
+        for rows in batches(4):
+            stream.partial_fit(rows)
+        scores.append(stream.anomaly_score(batches()[2]).tobytes())
+    assert scores[0] == scores[1]
+
+
+def test_dirty_batches_do_not_become_the_norm():
+    rng = np.random.default_rng(0)
+    stream = small()
+    for rows in batches(5, step=0.0):
+        rows[rng.choice(100, 10, replace=False)] = 9.0 + rng.normal(size=(10, 2))
+        stream.partial_fit(rows)
+    odd = stream.anomaly_score(9.0 + rng.normal(size=(50, 2)))
+    assert odd.min() > np.quantile(stream.anomaly_score(rng.normal(size=(500, 2))), 0.99)
+
+
+def test_data_frames_with_text_and_gaps():
+    rng = np.random.default_rng(0)
+    detector = MultiView(n_trees=6, encode="auto", missing="impute")
+    stream = Stream(detector, n_rows=150, refit_every=100, random_state=0)
+    for _ in range(3):
+        rows = pd.DataFrame({"a": rng.normal(size=100), "b": rng.choice(["x", "y"], 100)})
+        rows.loc[3, "a"] = np.nan
+        stream.partial_fit(rows)
+    assert isinstance(stream.rows_, pd.DataFrame)
+    assert stream.anomaly_score(rows).shape == (100,)
+    with pytest.raises(DataError, match="other columns"):
+        stream.partial_fit(rows.rename(columns={"a": "c"}))
+    with pytest.raises(DataError, match="not of both"):
+        stream.partial_fit(np.zeros((5, 2)))
+
+
+def test_numbers_of_a_frame_follow_and_the_rest_stays():
+    rng = np.random.default_rng(0)
+    stream = Stream(MultiView(n_trees=6, encode="auto"), refit_every=100, random_state=0)
+    for day in range(6):
+        rows = pd.DataFrame({"b": rng.choice(["x", "y"], 100), "a": 3 * day + rng.normal(size=100)})
+        stream.partial_fit(rows)
+    assert stream.level_ == pytest.approx([15], abs=0.7)
+    shown = stream.aligned(rows.assign(a=rows["a"] + 3))
+    assert shown["a"].mean() == pytest.approx(15, abs=0.7)
+    assert shown["b"].tolist() == rows["b"].tolist()
+
+
+def test_rows_wait_until_a_piece_is_complete():
+    whole, by_ten = small(), small()
+    rows = np.concatenate(batches(4))
+    whole.partial_fit(rows[:100]).partial_fit(rows[100:])
+    by_ten.partial_fit(rows[:100])
+    for k in range(100, 400, 10):
+        by_ten.partial_fit(rows[k : k + 10])
+    np.testing.assert_array_equal(whole.rows_, by_ten.rows_)
+    np.testing.assert_array_equal(whole.anomaly_score(rows), by_ten.anomaly_score(rows))
+    assert (whole.n_fits_, by_ten.n_fits_) == (2, 4)
+
+
+def test_fit_begins_anew_and_clones_are_unfitted():
+    stream = small().partial_fit(batches()[0]).partial_fit(batches()[1])
+    assert stream.fit(batches()[2]).n_seen_ == 100
+    with pytest.raises(NotFittedError):
+        clone(stream).anomaly_score(batches()[0])
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [({"n_rows": 1}, "n_rows"), ({"half_life": 0}, "half_life"), ({"refit_every": 0}, "refit")],
+)
+def test_nonsense_is_refused(changed, words):
+    with pytest.raises(ValueError, match=words):
+        small(**changed).partial_fit(batches()[0])
+
+
+def test_batches_of_another_width_are_refused():
+    stream = small().partial_fit(batches()[0])
+    with pytest.raises(DataError, match="3 columns, but the stream has 2"):
+        stream.partial_fit(np.zeros((4, 3)))
+    with pytest.raises(DataError, match="at least one row"):
+        stream.partial_fit(np.zeros((0, 2)))
