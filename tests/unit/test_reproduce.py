@@ -64,6 +64,17 @@ def test_seeds_run_together_are_the_bytes_of_one_fit_each(detector, resample, we
         np.testing.assert_array_equal(trial.single, single.anomaly_score(rows))
 
 
+@pytest.mark.filterwarnings("ignore:The ranking had not settled")
+@pytest.mark.parametrize("start", ["informed", "advised"])
+def test_seeds_run_together_begin_as_one_fit_does(start, rows):
+    settings = {"n_members": 2, "max_rounds": 3, "start": start}
+    weight = np.linspace(0, 2, len(rows))
+    for trial in run_seeds(IADC(OCSVM(), **settings), rows, [3, 7], sample_weight=weight):
+        alone = IADC(OCSVM(), random_state=trial.seed, **settings).fit(rows, sample_weight=weight)
+        for ours, theirs in zip(trial.history, alone.history_, strict=True):
+            assert ours.scores.tobytes() == theirs.scores.tobytes()
+
+
 def test_rounds_go_on_until_every_ratio_has_settled(rows):
     model = IADC(OCSVM(), n_members=2, max_rounds=12)
     (short,) = run_seeds(model, rows, [0], ratios=(0.5,))
