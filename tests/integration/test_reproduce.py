@@ -132,5 +132,6 @@ def test_the_list_counts_cells(tmp_path):
     assert found["odds-iadc"] == {
         "what": found["odds-iadc"]["what"],
         "done": 0,
+        "stale": 0,
         "cells": 6 * 6 * 2 * 2,
     }

@@ -12,7 +12,7 @@ from aberra.reproduce.mri_models import MRI_ROWS, mri_size
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Store
 from aberra.reproduce.tables import Row, Target, grid, row, target_lines
-from aberra.reproduce.work import finished, grouped
+from aberra.reproduce.work import finished, grouped, stale
 
 # What the papers call them, and ours. The paper's precision and recall are probably exchanged, as
 # in the public code that it follows; they are compared under the names that it prints.
@@ -43,7 +43,7 @@ def mri_rows(store: Store, profile: Profile) -> list[Row]:
                 target = printed.get(place, Target(*place, None, None))
                 values = [float(r[protocol][metric][0]) for r in records]
                 seconds = sum(60 * float(r["minutes"]) for r in records)
-                rows.append(row("addm-mri", target, values, seconds))
+                rows.append(row("addm-mri", target, values, seconds, stale=stale(records)))
     return rows
 
 

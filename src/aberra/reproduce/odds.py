@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from aberra.data.registry import load_table
 from aberra.metrics import auroc
+from aberra.reproduce.engines import ENGINES
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.seeds import Trial, run_seeds
 from aberra.reproduce.settings import (
@@ -121,6 +122,7 @@ def odds_settings(profile: Profile, detector: str, name: str, resample: bool) ->
         "all_rounds": detector == DRAWN and resample,
         **ensemble_settings(),
         "ratios": list(OUTLIER_RATIOS) if resample else [KEPT_RATIO],
+        "engine": ENGINES["table"][detector],
     }
     return [{**shared, "seed": seed} for seed in range(size.seeds_on(name))]
 

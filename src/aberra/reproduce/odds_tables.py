@@ -10,7 +10,7 @@ from aberra.reproduce.odds import ODDS_SETS, odds_jobs, odds_reduced
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Record, Store
 from aberra.reproduce.tables import Row, Target, row, targets
-from aberra.reproduce.work import finished, grouped
+from aberra.reproduce.work import finished, grouped, stale
 
 WITHOUT = "-ns"  # the paper's mark for members that see all rows
 ODDS_CHAPTER = "ODDS"
@@ -47,7 +47,8 @@ def _odds_row(table: str, target: Target, records: Sequence[Record], name: str) 
     share = {"Single": "single_seconds"}.get(name, "seconds")
     values = [100 * r["auroc"][name] for r in records]
     epochs = 0 if name == "Single" else sum(int(r["member_epochs"]) for r in records)
-    return row(table, target, values, sum(float(r[share]) for r in records), epochs)
+    seconds = sum(float(r[share]) for r in records)
+    return row(table, target, values, seconds, epochs, stale=stale(records))
 
 
 def order_of_variants(groups: Groups) -> list[str]:
