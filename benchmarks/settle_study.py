@@ -20,14 +20,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from aberra import IADC
+from aberra import IADC, MultiView
 from aberra.data.registry import load_table
 from aberra.metrics import auroc
 from aberra.reproduce.settings import detector_of, settings_of
 from aberra.reproduce.store import append_line, read_lines
 from aberra.rng import draw_seeds, entropy_of
 from aberra.robust.history import History, Round
-from aberra.robust.rounds import Setup, Turn, _drawn_rows, train_and_score
+from aberra.robust.rounds import Setup, Turn, _drawn_rows, train_and_score, train_round
+from aberra.robust.start import ADVICE, N_ADVISERS
+from aberra.robust.weighting import apart_weights
 from benchmarks.records import environment
 
 RESULTS, TABLE = Path("results/settle_study.jsonl"), Path("results/settle_study.md")
@@ -110,20 +112,43 @@ RULES = {
     "half of the way": Rule(trusted=half_of_before),
     "calm steps": Rule(trusted=calm_steps),
 }
-STARTS = ("informed", "equal", "advised")
+# What members of `MultiView` say about the rows may count in other ways than in the library:
+# "apart" is their own rule of trust, which doubts only what lies apart from the bulk; "joint" adds
+# their scores to the detector's, both on one scale, before trust is worked out.
+STARTS = ("equal", "informed", "advised", "advised, apart", "joint", "equal, all apart")
 
 
-def run_rule(model: IADC, X: Scores, seed: int, rule: Rule) -> History:
-    """Return the rounds of one seed under a rule."""
+def run_rule(model: IADC, X: Scores, seed: int, start: str, rule: Rule) -> History:
+    """Return the rounds of one seed under a start and a rule."""
     data = model._validate(X, reset=True)
     setup, entropy = model._setup(data, model.resample), entropy_of(seed)
     history = model._new_history(setup)
-    w, prior = model._first_trust(data, history, np.ones(len(data)), entropy)
+    said = advisers(data, entropy)
+    w, prior = begun(start, history, said)
     while history.goes_on(model.max_rounds):
         scores = member_scores(setup, Turn(entropy, len(history), w * prior))
         history.append(Round(rule.joined(scores), 0.0))
         w = rule.trusted(history, w)
+        if start == "joint":
+            w = history.trust_by(robust(history[-1].scores) + robust(said))
     return history
+
+
+def advisers(data: Scores, entropy: int) -> Scores:
+    """Return what five members of `MultiView` say about the rows."""
+    view = MultiView()
+    setup = Setup(view, view._prepare(data), data, N_ADVISERS, resample=False)
+    return train_round(setup, [Turn(entropy, ADVICE, np.ones(len(data)))])[1][0].scores
+
+
+def begun(start: str, history: History, said: Scores) -> tuple[Scores, Scores]:
+    """Return the weights of the first round, and what counts in every round besides."""
+    one = np.ones(len(said))
+    if start == "advised":
+        return one, history.trust_by(said)
+    if start == "advised, apart":
+        return one, apart_weights(said)
+    return (one if "equal" in start else history.trust_by(said)), one
 
 
 def member_scores(setup: Setup, turn: Turn) -> Scores:
@@ -139,8 +164,11 @@ def wanted(sets: Sequence[str]) -> Iterator[Key]:
     for detector, name in PAIRS:
         if not sets or name in sets:
             for seed in SEEDS:
-                for start in STARTS:
-                    yield from ((detector, name, start, rule, seed) for rule in RULES)
+                yield from ((detector, name, start, "papers", seed) for start in STARTS)
+    for detector, name in PAIRS:
+        if not sets or name in sets:
+            for start in ("advised", "equal"):
+                yield from ((detector, name, start, rule, 0) for rule in RULES)
 
 
 def measured(detector: str, name: str, start: str, rule: str, seed: int) -> dict[str, Any]:
@@ -148,7 +176,9 @@ def measured(detector: str, name: str, start: str, rule: str, seed: int) -> dict
     X, y = load_table(name)
     base = detector_of({"detector": detector, "params": settings_of(detector)})
     begun = time.process_time()
-    history = run_rule(IADC(base, start=start, max_rounds=15), X, seed, RULES[rule])
+    trust = "apart" if "all apart" in start else "median"
+    model = IADC(base, max_rounds=15, trust=trust)
+    history = run_rule(model, X, seed, start, RULES[rule])
     return {
         "auroc": 100 * auroc(y, history[history.kept].scores),
         "rounds": [round(100 * auroc(y, line.scores), 2) for line in history],
