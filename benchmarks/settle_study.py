@@ -36,6 +36,8 @@ RESULTS, TABLE = Path("results/settle_study.jsonl"), Path("results/settle_study.
 SEEDS = range(3)
 PAIRS = [
     ("OCSVM-H", "thyroid"),
+    ("AE", "cardio"),
+    ("AE", "thyroid"),
     ("OCSVM-H", "cardio"),
     ("Deep SVDD", "cardio"),
     ("Deep SVDD", "thyroid"),
@@ -115,7 +117,15 @@ RULES = {
 # What members of `MultiView` say about the rows may count in other ways than in the library:
 # "apart" is their own rule of trust, which doubts only what lies apart from the bulk; "joint" adds
 # their scores to the detector's, both on one scale, before trust is worked out.
-STARTS = ("equal", "informed", "advised", "advised, apart", "joint", "equal, all apart")
+STARTS = (
+    "equal",
+    "informed",
+    "advised",
+    "advised, apart",
+    "joint",
+    "equal, all apart",
+    "advised, all apart",
+)
 
 
 def run_rule(model: IADC, X: Scores, seed: int, start: str, rule: Rule) -> History:
@@ -144,10 +154,10 @@ def advisers(data: Scores, entropy: int) -> Scores:
 def begun(start: str, history: History, said: Scores) -> tuple[Scores, Scores]:
     """Return the weights of the first round, and what counts in every round besides."""
     one = np.ones(len(said))
-    if start == "advised":
-        return one, history.trust_by(said)
     if start == "advised, apart":
         return one, apart_weights(said)
+    if start.startswith("advised"):
+        return one, history.trust_by(said)
     return (one if "equal" in start else history.trust_by(said)), one
 
 
@@ -161,9 +171,9 @@ def member_scores(setup: Setup, turn: Turn) -> Scores:
 
 def wanted(sets: Sequence[str]) -> Iterator[Key]:
     """Yield what the study consists of, in the order of its work."""
-    for detector, name in PAIRS:
-        if not sets or name in sets:
-            for seed in SEEDS:
+    for seed in SEEDS:
+        for detector, name in PAIRS:
+            if not sets or name in sets:
                 yield from ((detector, name, start, "papers", seed) for start in STARTS)
     for detector, name in PAIRS:
         if not sets or name in sets:
