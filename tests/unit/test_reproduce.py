@@ -20,14 +20,22 @@ from aberra.reproduce.experiment import Experiment
 from aberra.reproduce.experiments import EXPERIMENTS
 from aberra.reproduce.mri_models import MRI_ROWS, mri_settings
 from aberra.reproduce.mri_table import mri_targets
-from aberra.reproduce.odds import KEPT_RATIO, OUTLIER_RATIOS, OddsSize, odds_jobs, odds_settings
+from aberra.reproduce.odds import (
+    KEPT_RATIO,
+    OUTLIER_RATIOS,
+    OWN_START,
+    OddsSize,
+    odds_jobs,
+    odds_settings,
+    own_jobs,
+)
 from aberra.reproduce.odds_tables import odds_rows
 from aberra.reproduce.page import page
 from aberra.reproduce.profiles import profiles
 from aberra.reproduce.seeds import run_seeds
-from aberra.reproduce.settings import detector_names, detector_of, settings_of
+from aberra.reproduce.settings import detector_names, detector_of, ensemble_of, settings_of
 from aberra.reproduce.spread import spread_falls, why_withheld
-from aberra.reproduce.store import Store, append_line, key_of, read_lines
+from aberra.reproduce.store import Store, append_line, identity_of, key_of, read_lines
 from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown, targets
 from aberra.reproduce.unseen_tables import unseen_rows
 from aberra.reproduce.work import Job, finished, stale
@@ -337,12 +345,35 @@ def compute_toy(settings, store, data_dir):
 
 
 @pytest.mark.slow
-def test_stored_cells_are_those_of_the_small_profile():
+def test_stored_cells_are_found_by_the_settings_of_today():
     store = Store(Path(__file__).parents[2] / "results")
-    for name, experiment in EXPERIMENTS.items():
-        jobs = experiment.jobs(profiles()["small"])
-        missing = sum(len(job.settings) for job in jobs) - len(finished(store, jobs))
-        assert not missing, f"{name}: the settings of {missing} stored cells have changed"
+    jobs = [
+        job
+        for profile in (profiles()["small"], profiles()["paper"])
+        for experiment in EXPERIMENTS.values()
+        for job in experiment.jobs(profile)
+    ]
+    known = {identity_of(setting) for job in jobs for setting in job.settings}
+    for family in {job.family for job in jobs}:
+        lost = [r for r in store.read(family).values() if identity_of(r["setting"]) not in known]
+        assert not lost, f"{family}: the settings of {len(lost)} stored cells have changed"
+
+
+def test_our_rows_begin_in_our_way_and_the_papers_in_theirs(tmp_path):
+    (theirs,) = {ensemble_of(s).start for job in odds_jobs(SMOKE) for s in job.settings}
+    (ours,) = {ensemble_of(s).start for job in own_jobs(SMOKE) for s in job.settings}
+    assert (theirs, ours) == ("equal", OWN_START)
+    store, job = (
+        Store(tmp_path),
+        next(j for j in own_jobs(SMOKE) if j.settings[0]["set"] == "cardio"),
+    )
+    for setting in job.settings:
+        aurocs = {"Single": 0.5, "ADC": 0.6, "IADC": 0.9}
+        record = {"auroc": aurocs, "seconds": 1.0, "single_seconds": 1.0, "member_epochs": 1}
+        store.add("odds", setting, record)
+    rows = {r.variant: r for r in odds_rows(store, SMOKE, "IADC") if r.mean is not None}
+    assert list(rows) == [f"IADC, {OWN_START} start"]
+    assert rows.popitem()[1].verdict == "paper had none"
 
 
 def test_only_the_figure_pays_for_every_outlier_ratio():
