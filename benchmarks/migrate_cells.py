@@ -2,9 +2,10 @@
 
     python -m benchmarks.migrate_cells [FOLDER]    results by default; run twice, it changes nothing
 
-A cell is found by the digest of its whole setting. Two changes wrote the same settings anew: the
-detectors of tables lost `device`, which could only be "cpu", and the rows of the MRI table state
-every parameter. A cell moves only if all else about its setting is the same as before. Spreads
+A cell is found by the digest of its whole setting. Three changes wrote the same settings anew: the
+detectors of tables lost `device`, which could only be "cpu", the rows of the MRI table state every
+parameter, and the version of the code that computed a cell (`aberra.reproduce.engines`) became a
+part of its setting. A cell moves only if all else about its setting is the same as before. Spreads
 name the cells that they were made of; arrays and models are files named by the key.
 """
 
@@ -22,6 +23,9 @@ from aberra.reproduce.spread import SPREAD
 from aberra.reproduce.store import Record, Setting, key_of, read_lines
 
 DROPPED = {"device": "cpu"}
+WRITTEN_ANEW = ("params", "engine")
+# Cells of networks of tables that are older than their compiled training, which is version 2.
+BEFORE_COMPILED = {"bbdf967", "a935ddc", "e8d7776"}
 
 
 def known_settings() -> Iterator[Setting]:
@@ -32,9 +36,17 @@ def known_settings() -> Iterator[Setting]:
                 yield from job.settings
 
 
-def without_params(setting: Setting) -> str:
-    """Return a setting as text, its parameters left out."""
-    return json.dumps({k: v for k, v in setting.items() if k != "params"}, sort_keys=True)
+def rest_of(setting: Setting) -> str:
+    """Return a setting as text, without the parts that may be written in another way."""
+    rest = {k: v for k, v in setting.items() if k not in WRITTEN_ANEW}
+    return json.dumps(rest, sort_keys=True)
+
+
+def engine_then(line: Record, new: Setting) -> int:
+    """Return the version of the code that computed a cell."""
+    if "engine" in line["setting"]:
+        return int(line["setting"]["engine"])
+    return min(new["engine"], 1) if line["commit"] in BEFORE_COMPILED else int(new["engine"])
 
 
 def is_same(old: dict[str, Any], new: dict[str, Any]) -> bool:
@@ -52,14 +64,16 @@ def migrate(lines: Iterable[Record], known: dict[str, list[Setting]]) -> Iterato
         assert key_of(setting) == line["key"], f"{line['key']} is not the key of its setting"
         same = {
             key_of(new): new
-            for new in known.get(without_params(setting), ())
+            for new in known.get(rest_of(setting), ())
             if is_same(setting["params"], new["params"])
         }
         if line["key"] in same or len(same) != 1:
             yield line
             continue
-        ((key, new),) = same.items()
-        yield {**line, "key": key, "setting": {**setting, "params": new["params"]}}
+        (new,) = same.values()
+        engine = engine_then(line, new)
+        today = {**setting, "params": new["params"], "engine": engine}
+        yield {**line, "key": key_of(today), "setting": today}
 
 
 def main() -> None:
@@ -67,7 +81,7 @@ def main() -> None:
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results")
     known: dict[str, list[Setting]] = {}
     for setting in known_settings():
-        known.setdefault(without_params(setting), []).append(setting)
+        known.setdefault(rest_of(setting), []).append(setting)
     keys: dict[str, str] = {}
     for path in sorted((folder / "cells").glob("*.jsonl")):
         if path.stem == SPREAD:

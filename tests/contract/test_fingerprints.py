@@ -9,9 +9,18 @@ import json
 import numpy as np
 import pytest
 
+import engines
 from fingerprints import CASES, FILE, kept, versions
 
 HELD = json.loads(FILE.read_text())
+ENGINES = json.loads(engines.FILE.read_text())
+ENGINES_HELP = "raise its version in aberra/reproduce/engines.py, then tests/contract/engines.py"
+BYTES = {
+    case: digest
+    for held in ENGINES.values()
+    if held["machine"] == engines.machine()
+    for case, digest in held["bytes"].items()
+}
 
 
 def marks(name):
@@ -22,7 +31,8 @@ def marks(name):
 def test_same_numbers(name):
     case, expected = CASES[name], HELD["cases"][name]
     pytest.importorskip(case.needs)
-    found = kept(case, case.run())
+    given = case.run()
+    found = kept(case, given)
     assert found.keys() == expected.keys()
     for key, values in found.items():
         assert len(values) == len(expected[key]), key
@@ -35,6 +45,8 @@ def test_same_numbers(name):
             values, expected[key], case.rtol, case.rtol * scale,
             err_msg=f"{key}: made with {HELD['versions']}, now {versions()}",
         )  # fmt: skip
+    if name in BYTES:
+        assert engines.bytes_of(given) == BYTES[name], f"other bytes than before: {ENGINES_HELP}"
 
 
 def test_every_public_estimator_has_a_fingerprint():
@@ -43,3 +55,11 @@ def test_every_public_estimator_has_a_fingerprint():
     for name in set(aberra.__all__) - set(aberra.FUNCTIONS):
         assert any(name in case for case in HELD["cases"]), name
     assert HELD["cases"].keys() == CASES.keys()
+
+
+def test_scores_change_only_with_the_version_of_their_engine():
+    assert ENGINES.keys() == engines.guards().keys()
+    for engine, held in ENGINES.items():
+        assert held["version"] == engines.version_of(engine), f"{engine}: {ENGINES_HELP}"
+        now = {case: engines.numbers(case) for case in engines.guards()[engine]}
+        assert held["numbers"] == now, f"{engine} gives other numbers: {ENGINES_HELP}"

@@ -7,6 +7,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from aberra.data.mri import datasets
 from aberra.data.mri.datasets import (
     EDINBURGH_SLICES,
     NFBS_SLICES,
@@ -19,6 +20,7 @@ from aberra.data.mri.datasets import (
 )
 from aberra.data.mri.prepare import Preparation
 from aberra.errors import DataError
+from aberra.reproduce import mri_slices
 
 DATA = os.environ.get("ABERRA_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="ABERRA_DATA does not name the data folder")
@@ -130,6 +132,27 @@ def test_edinburgh(edinburgh_tree):
     assert loaded.masks.any(axis=(1, 2)).all()
     assert 0.5 < loaded.masks[0].sum() / (64 * 64 * 60 / (175 * 240)) < 2.0
     assert len(EDINBURGH_SLICES) == 22
+
+
+def test_large_slices_of_the_papers_table_come_from_the_scans(
+    nfbs_tree, edinburgh_tree, tmp_path, monkeypatch
+):
+    folder = tmp_path / "data" / "mri"
+    folder.mkdir(parents=True)
+    (folder / "nfbs").symlink_to(nfbs_tree)
+    monkeypatch.setattr(datasets, "NFBS_TRAINING", 1)
+    monkeypatch.setattr(mri_slices, "N_TUNE_NFBS", 1)
+    parts = mri_slices.healthy_parts(144, tmp_path / "data")
+    subjects = {name: np.unique(held.subject).tolist() for name, held in parts.items()}
+    assert subjects == {"train": ["A00028185"], "tune": ["A00028352"], "healthy": ["A00032875"]}
+    assert parts["train"].images.shape == (16, 1, 144, 144)
+    assert parts["train"].brain.any()
+    with pytest.raises(DataError, match="cut from the scans themselves"):
+        mri_slices.sick_slices(144, tmp_path / "data")
+    (folder / "edinburgh").symlink_to(edinburgh_tree)
+    sick = mri_slices.sick_slices(144, tmp_path / "data")
+    assert (sick.images.shape, sick.lesion.shape) == ((8, 1, 144, 144), (8, 144, 144))
+    assert sick.lesion.any(axis=(1, 2)).all()
 
 
 def test_edinburgh_says_what_is_amiss(edinburgh_tree, tmp_path):

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,22 +14,31 @@ from typer.testing import CliRunner
 from aberra import IADC, OCSVM, AutoEncoder, DeepSVDD, MultiView
 from aberra.cli import app
 from aberra.methods import in_paper, named
-from aberra.reproduce import unseen
+from aberra.reproduce import unseen, unseen_tables
 from aberra.reproduce.claims import claims_text
 from aberra.reproduce.experiment import Experiment
 from aberra.reproduce.experiments import EXPERIMENTS
 from aberra.reproduce.mri_models import MRI_ROWS, mri_settings
 from aberra.reproduce.mri_table import mri_targets
-from aberra.reproduce.odds import KEPT_RATIO, OUTLIER_RATIOS, OddsSize, odds_settings
+from aberra.reproduce.odds import (
+    KEPT_RATIO,
+    OUTLIER_RATIOS,
+    OWN_START,
+    OddsSize,
+    odds_jobs,
+    odds_settings,
+    own_jobs,
+)
+from aberra.reproduce.odds_tables import odds_rows
 from aberra.reproduce.page import page
 from aberra.reproduce.profiles import profiles
 from aberra.reproduce.seeds import run_seeds
-from aberra.reproduce.settings import detector_names, detector_of, settings_of
-from aberra.reproduce.spread import spread_falls
-from aberra.reproduce.store import Store, append_line, key_of, read_lines
+from aberra.reproduce.settings import detector_names, detector_of, ensemble_of, settings_of
+from aberra.reproduce.spread import spread_falls, why_withheld
+from aberra.reproduce.store import Store, append_line, identity_of, key_of, read_lines
 from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown, targets
 from aberra.reproduce.unseen_tables import unseen_rows
-from aberra.reproduce.work import Job
+from aberra.reproduce.work import Job, finished, stale
 
 SMOKE = profiles()["smoke"]
 
@@ -62,6 +72,17 @@ def test_seeds_run_together_are_the_bytes_of_one_fit_each(detector, resample, we
         single = clone(detector).set_params(random_state=trial.seed)
         single.fit(rows, sample_weight=weight)
         np.testing.assert_array_equal(trial.single, single.anomaly_score(rows))
+
+
+@pytest.mark.filterwarnings("ignore:The ranking had not settled")
+@pytest.mark.parametrize("start", ["informed", "advised"])
+def test_seeds_run_together_begin_as_one_fit_does(start, rows):
+    settings = {"n_members": 2, "max_rounds": 3, "start": start}
+    weight = np.linspace(0, 2, len(rows))
+    for trial in run_seeds(IADC(OCSVM(), **settings), rows, [3, 7], sample_weight=weight):
+        alone = IADC(OCSVM(), random_state=trial.seed, **settings).fit(rows, sample_weight=weight)
+        for ours, theirs in zip(trial.history, alone.history_, strict=True):
+            assert ours.scores.tobytes() == theirs.scores.tobytes()
 
 
 def test_rounds_go_on_until_every_ratio_has_settled(rows):
@@ -154,6 +175,47 @@ def test_arrays_are_kept_beside_the_numbers(tmp_path):
 def test_verdicts(mean, std, paper, paper_std, less, verdict):
     row = Row("t", "AE", "ADC", "cardio", mean, std, 5, paper, paper_std, less_is_better=less)
     assert row.verdict == verdict
+    compared = verdict in ("ahead", "level", "behind")
+    assert replace(row, withheld="why").verdict == ("withheld" if compared else verdict)
+    assert replace(row, withheld="why", stale=True).verdict == ("stale" if compared else verdict)
+
+
+def test_spreads_are_judged_where_the_ranks_agree():
+    spread = {
+        "Single": {"mean": 0.2, "ranks": 0.2},
+        "ADC": {"mean": 0.1, "ranks": 0.1},
+        "IADC": {"mean": 0.1, "ranks": 0.3},
+    }
+    said = {variant: why_withheld(spread, variant) for variant in spread}
+    assert said["ADC"] == ""
+    assert "scale" in said["Single"]
+    assert "opposite" in said["IADC"]
+
+
+def test_reduced_images_get_no_verdict():
+    small, paper = profiles()["small"], profiles()["paper"]
+    said = unseen_tables.why_withheld(small, "cifar10")
+    assert said == "3 of 10 classes, 16 instead of 32 pixels a side"
+    assert unseen_tables.why_withheld(small, "mnist") == ""
+    assert unseen_tables.why_withheld(paper, "cifar10") == ""
+
+
+def test_a_cell_of_an_earlier_version_is_shown_as_stale_and_computed_again(tmp_path):
+    store, profile = Store(tmp_path), profiles()["smoke"]
+    job = next(job for job in odds_jobs(profile) if job.title == "AE on cardio")
+    old, new = ({**job.settings[0], "engine": version} for version in (1, 2))
+    record = {"auroc": dict.fromkeys(("Single", "ADC", "IADC"), 0.7), "seconds": 1.0}
+    record |= {"single_seconds": 1.0, "member_epochs": 1}
+    store.add("odds", old, record)
+    assert new in job.missing(store)
+    (found,) = finished(store, [job])
+    assert found["stale"]
+    (row,) = (r for r in odds_rows(store, profile, "IADC") if r.mean and r.variant == "IADC")
+    assert (row.verdict, row.note) == ("stale", "computed by an earlier version of the code")
+    assert "70.0†" in as_markdown([row])
+    store.add("odds", new, {**record, "auroc": dict.fromkeys(record["auroc"], 0.8)})
+    assert new not in job.missing(store)
+    assert not stale(finished(store, [job]))
 
 
 def test_every_cell_of_the_papers_has_a_row(tmp_path):
@@ -190,7 +252,7 @@ def test_tables_in_three_languages():
     assert r"b\&2" in as_latex(rows)
     assert r"90.0 $\pm$ 0.5 (88.0) & 80.0 \\" in as_latex(rows)
     lines = as_csv(rows).splitlines()
-    assert lines[1] == "t,AE,ADC,a_1,90.04,0.5,5,88,1,2.04,ahead,0,0"
+    assert lines[1] == "t,AE,ADC,a_1,90.04,0.5,5,88,1,2.04,ahead,0,0,"
     html = page({"t": ("<b>", rows, 1, ("method", "protocol"))}, {"f": ("x", b"<svg/>")})
     assert "&lt;b&gt;" in html
     assert "<b>" not in html
@@ -283,11 +345,35 @@ def compute_toy(settings, store, data_dir):
 
 
 @pytest.mark.slow
-def test_stored_cells_are_those_of_the_small_profile():
+def test_stored_cells_are_found_by_the_settings_of_today():
     store = Store(Path(__file__).parents[2] / "results")
-    for name, experiment in EXPERIMENTS.items():
-        missing = [s for job in experiment.jobs(profiles()["small"]) for s in job.missing(store)]
-        assert not missing, f"{name}: the keys of {len(missing)} stored cells have changed"
+    jobs = [
+        job
+        for profile in (profiles()["small"], profiles()["paper"])
+        for experiment in EXPERIMENTS.values()
+        for job in experiment.jobs(profile)
+    ]
+    known = {identity_of(setting) for job in jobs for setting in job.settings}
+    for family in {job.family for job in jobs}:
+        lost = [r for r in store.read(family).values() if identity_of(r["setting"]) not in known]
+        assert not lost, f"{family}: the settings of {len(lost)} stored cells have changed"
+
+
+def test_our_rows_begin_in_our_way_and_the_papers_in_theirs(tmp_path):
+    (theirs,) = {ensemble_of(s).start for job in odds_jobs(SMOKE) for s in job.settings}
+    (ours,) = {ensemble_of(s).start for job in own_jobs(SMOKE) for s in job.settings}
+    assert (theirs, ours) == ("equal", OWN_START)
+    store, job = (
+        Store(tmp_path),
+        next(j for j in own_jobs(SMOKE) if j.settings[0]["set"] == "cardio"),
+    )
+    for setting in job.settings:
+        aurocs = {"Single": 0.5, "ADC": 0.6, "IADC": 0.9}
+        record = {"auroc": aurocs, "seconds": 1.0, "single_seconds": 1.0, "member_epochs": 1}
+        store.add("odds", setting, record)
+    rows = {r.variant: r for r in odds_rows(store, SMOKE, "IADC") if r.mean is not None}
+    assert list(rows) == [f"IADC, {OWN_START} start"]
+    assert rows.popitem()[1].verdict == "paper had none"
 
 
 def test_only_the_figure_pays_for_every_outlier_ratio():
@@ -321,7 +407,7 @@ def test_claims_count_pairs_and_name_the_exceptions(tmp_path):
     _add_cells(store, "RSRAE", "thyroid", True, down, rng)
     rows = [Row("t", "AE", "IADC", "a", 75.0, 1.0, 2, 70.0, 2.0), Row("t", "AE", "IADC", "b")]
     text = claims_text(EXPERIMENTS.values(), store, SMOKE, {"t": rows})
-    assert "| t | 1 | 0 | 0 | 0 | 1 |" in text
+    assert "| t | 1 | 0 | 0 | 0 | 0 | 0 | 1 |" in text
     assert "**ADC over Single**: ahead in 1 of 2 pairs, +0.0 on average" in text
     assert "It fails for: RSRAE on thyroid (-10.0)." in text
     assert "**Resampling helps ADC**: ahead in 0 of 1 pairs, -20.0" in text

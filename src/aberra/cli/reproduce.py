@@ -110,6 +110,7 @@ def _show(chosen: Profile, out: Path) -> None:
 
     from aberra.reproduce.experiments import EXPERIMENTS
     from aberra.reproduce.store import Store
+    from aberra.reproduce.work import finished
 
     table, store, found = Table(title=f"Profile {chosen.name}: {chosen.note}"), Store(out), {}
     for title in ("name", "what", "cells done"):
@@ -118,8 +119,10 @@ def _show(chosen: Profile, out: Path) -> None:
         jobs = experiment.jobs(chosen)
         total = sum(len(job.settings) for job in jobs)
         done = total - sum(len(job.missing(store)) for job in jobs)
-        found[name] = {"what": experiment.title, "done": done, "cells": total}
-        table.add_row(name, experiment.title, f"{done} of {total}")
+        old = len(finished(store, jobs)) - done
+        found[name] = {"what": experiment.title, "done": done, "stale": old, "cells": total}
+        aside = f", {old} stale" if old else ""
+        table.add_row(name, experiment.title, f"{done} of {total}{aside}")
     shell().say(table)
     shell().result(found)
 

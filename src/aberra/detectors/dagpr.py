@@ -137,6 +137,10 @@ class DAGPR(CodeDetector):
     with one seed, further refinements cost AUROC on Arrhythmia, Thyroid and Satimage-2 and gained
     a little on Cardio and Satellite. Width and refinements were chosen with these labels in view.
 
+    Deviation: the text says that code and reconstruction error together are fed to the regression.
+    Here, as in the official code, the error counts only in the first labels, by the distance of
+    (code, error) from its mean; the regression sees the code alone.
+
     References
     ----------
     Fan, Zhang, Zhu, Zhang, Yang and Cao, "Robust deep auto-encoding Gaussian process regression

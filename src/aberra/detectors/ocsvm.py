@@ -98,6 +98,11 @@ def ocsvm_landmarks(
     In these features the problem is linear and is minimised in the primal, its hinge rounded over
     a width that shrinks to a thousandth of the scores' range. Cost and memory grow linearly with
     the rows, and scoring needs `n_landmarks` kernels a row instead of nu * n.
+
+    Deviation: the paper names no approximation. By default more than 2,000 distinct rows are solved
+    in this way, which is so on Thyroid, Satimage-2, Satellite and Shuttle, for the machine and
+    for the hybrid; `solver="exact"` is as printed. On all rows of the six sets the AUROC of the
+    two differs by at most 0.04 points (results/ocsvm_solvers.md).
     """
     if len(x) > NYSTROEM_ROWS:
         # With replacement: without it, drawing most of the rows would undo their weights.

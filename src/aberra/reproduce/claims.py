@@ -15,7 +15,7 @@ from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Record, Store
 from aberra.reproduce.tables import Row
 
-VERDICTS = ("ahead", "level", "behind", "paper had none", "not run")
+VERDICTS = ("ahead", "level", "behind", "withheld", "stale", "paper had none", "not run")
 NAMED = 1.0  # points of AUROC; an exception below that is not named
 
 
@@ -53,7 +53,18 @@ def verdicts(tables: Mapping[str, Sequence[Row]]) -> str:
         total += count
         lines.append(f"| {name} | {' | '.join(str(count[v]) for v in VERDICTS)} |")
     lines.append(f"| **all** | {' | '.join(str(total[v]) for v in VERDICTS)} |")
-    return "\n".join(lines)
+    return "\n".join(lines) + f"\n\n{_in_words(total)}"
+
+
+def _in_words(total: Mapping[str, int]) -> str:
+    ahead, level, behind = (total[v] for v in ("ahead", "level", "behind"))
+    return (
+        f"Of the {ahead + level + behind} cells that can be compared with the paper's, {ahead} are "
+        f"ahead, {level} level (within one deviation) and {behind} behind. The verdict on "
+        f"{total['withheld']} is withheld: on CIFAR-10 while pixels or classes are not the "
+        "paper's, and on spreads, whose printed measure depends on the scale of the scores, where "
+        "the ranks do not agree. TABLE.csv says why for each."
+    )
 
 
 def mean_auroc(records: Iterable[Record], kind: str) -> float:

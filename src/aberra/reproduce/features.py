@@ -15,6 +15,7 @@ from aberra.detectors.deep_svdd import Spheres
 from aberra.detectors.network import scaled_columns
 from aberra.plots import LINE, NORMAL, ODD
 from aberra.reproduce.drawing import subplots
+from aberra.reproduce.engines import ENGINES
 from aberra.reproduce.experiment import Experiment
 from aberra.reproduce.odds import DRAWN, drawn_jobs, odds_size, some_rows
 from aberra.reproduce.odds_figures import drawn_by_set
@@ -43,6 +44,7 @@ def feature_jobs(profile: Profile) -> list[Job]:
         "rounds": size.rounds,
         **ensemble_settings(),
         "shown": N_CODES,
+        "engine": ENGINES["table"][DRAWN],
         "seed": 0,
     }
     return [

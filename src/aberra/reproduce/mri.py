@@ -25,7 +25,7 @@ from aberra.methods import named
 from aberra.metrics import auroc, best_dice, dice
 from aberra.model_file import load, save
 from aberra.reproduce.mri_models import DIFFUSION, MRI, MRI_ROWS, mri_settings
-from aberra.reproduce.mri_slices import Slices, head_mask, ixi, pasted, tumour_slices
+from aberra.reproduce.mri_slices import Slices, head_mask, healthy_parts, pasted, sick_slices
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Record, Setting, Store, key_of
 from aberra.reproduce.work import Job
@@ -68,8 +68,8 @@ class Scene(NamedTuple):
 @lru_cache(maxsize=1)
 def scene(size: int, n: int, data_dir: Path | None) -> Scene:
     """Return the slices of the table, `n` at most where models are judged; all if n is 0."""
-    parts, some = ixi(size, data_dir), slice(None, n or None)
-    healthy, sick = parts["healthy"], tumour_slices(size, data_dir)
+    parts, some = healthy_parts(size, data_dir), slice(None, n or None)
+    healthy, sick = parts["healthy"], sick_slices(size, data_dir)
     first = np.isin(healthy.subject, np.unique(healthy.subject)[:10])
     third = slice(None, None, 3)
     return Scene(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from aberra.methods import named
+from aberra.reproduce.engines import ENGINES
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Setting
 
@@ -133,6 +134,7 @@ def mri_settings(profile: Profile, name: str) -> list[Setting]:
         "params": {**row.params, **_sized(row.kind, size)},
         "size": size.size,
         "slices": size.slices,
+        "engine": ENGINES["scans"][row.kind],
     }
     return [{**shared, "seed": k} for k in range(size.seeds if row.kind in SEEDED else 1)]
 

@@ -1,8 +1,12 @@
-"""The brain slices of the MRI tables: healthy IXI subjects, and Edinburgh's tumour patients.
+"""The brain slices of the MRI tables: healthy subjects, and Edinburgh's tumour patients.
 
-They lie in the data folder as mri/ixi185_t1_axial128.npz and mri/edinburgh22_t1_2mm128.npz. Both
-are brought to one scale slice by slice, without labels: background (20th percentile) to 0, the 83rd
-percentile of the head to 1. The border that holds no head is cut off, and the rest is resized.
+Up to 128 pixels a side the healthy ones are IXI's. They lie in the data folder as
+mri/ixi185_t1_axial128.npz and mri/edinburgh22_t1_2mm128.npz. Both are brought to one scale slice by
+slice, without labels: background (20th percentile) to 0, the 83rd percentile of the head to 1. The
+border that holds no head is cut off, and the rest is resized.
+
+Larger slices are cut from the scans themselves, by AnoDDPM's protocol (`aberra.data.mri.datasets`):
+NFBS, on which the paper trained, in mri/nfbs/, and Edinburgh in mri/edinburgh/.
 """
 
 from __future__ import annotations
@@ -14,11 +18,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.data.mri.datasets import SliceSet, edinburgh, nfbs
 from aberra.data.registry import data_dir
 from aberra.data.scenarios import paste_lesions
 from aberra.errors import DataError
 
 SIZE, BORDER = 64, 12
+STORED = 128  # pixels a side of the arrays
+N_TUNE_NFBS = 10  # of the 25 subjects that do not train
 N_TRAIN, N_TUNE = 150, 15  # subjects; the other 20 place thresholds and count false alarms
 
 
@@ -55,6 +62,42 @@ def resized(images: NDArray[Any], size: int = SIZE) -> NDArray[np.float32]:
 
     small = interpolate(from_numpy(inner)[:, None], size=(size, size), mode="area")
     return small[:, 0].numpy()
+
+
+def healthy_parts(size: int, folder: Path | None = None) -> dict[str, Slices]:
+    """Return healthy slices, split by subject into train, tune and healthy."""
+    if size <= STORED:
+        return ixi(size, folder)
+    root = _scans("nfbs", folder)
+    others = _known(nfbs(root, "test", size=size))
+    tune = np.isin(others.subject, np.unique(others.subject)[:N_TUNE_NFBS])
+    train = _known(nfbs(root, "train", size=size))
+    return {"train": train, "tune": others.of(tune), "healthy": others.of(~tune)}
+
+
+def sick_slices(size: int, folder: Path | None = None) -> Slices:
+    """Return the tumour slices; nothing but evaluation may see them."""
+    if size <= STORED:
+        return tumour_slices(size, folder)
+    return _known(edinburgh(_scans("edinburgh", folder), size))
+
+
+def _known(held: SliceSet) -> Slices:
+    """Return slices with the heads in them."""
+    brain = head_mask(held.images[:, 0])
+    lesion = np.zeros_like(brain) if held.masks is None else held.masks
+    return Slices(held.images, brain, lesion, held.subjects)
+
+
+def _scans(name: str, folder: Path | None) -> Path:
+    path = data_dir(folder) / "mri" / name
+    if not path.exists():
+        raise DataError(
+            f"There is no folder {path}. Slices of more than {STORED} pixels are cut from the "
+            "scans themselves, which cannot be downloaded by a program; "
+            "`aberra.data.mri.datasets` says how they must lie there."
+        )
+    return path
 
 
 def ixi(size: int = SIZE, folder: Path | None = None) -> dict[str, Slices]:

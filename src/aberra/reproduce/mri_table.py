@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from aberra.reproduce.experiment import Experiment
 from aberra.reproduce.mri import mri_jobs
 from aberra.reproduce.mri_models import MRI_ROWS, mri_size
+from aberra.reproduce.mri_slices import STORED
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Store
 from aberra.reproduce.tables import Row, Target, grid, row, target_lines
-from aberra.reproduce.work import finished, grouped
+from aberra.reproduce.work import finished, grouped, stale
 
 # What the papers call them, and ours. The paper's precision and recall are probably exchanged, as
 # in the public code that it follows; they are compared under the names that it prints.
@@ -43,7 +44,7 @@ def mri_rows(store: Store, profile: Profile) -> list[Row]:
                 target = printed.get(place, Target(*place, None, None))
                 values = [float(r[protocol][metric][0]) for r in records]
                 seconds = sum(60 * float(r["minutes"]) for r in records)
-                rows.append(row("addm-mri", target, values, seconds))
+                rows.append(row("addm-mri", target, values, seconds, stale=stale(records)))
     return rows
 
 
@@ -95,17 +96,18 @@ def half_the_steps(store: Store, profile: Profile) -> list[str]:
 def mri_reduced(profile: Profile) -> str:
     """Say in one line how much of the protocol a profile runs."""
     size = mri_size(profile)
+    stored = size.size <= STORED
     return (
         f"Profile {profile.name}: {size.size} x {size.size} pixels, preset {size.preset}, "
         f"{size.steps or 'all'} training steps of the diffusion models, {size.seeds} seeds "
-        "(rivals one). The paper trained on NFBS."
+        f"(rivals one). Healthy brains: {'IXI; the paper has NFBS' if stored else 'NFBS'}."
     )
 
 
 MRI_TABLES = (
     Experiment(
         "addm-mri",
-        "Localisers on Edinburgh's tumours, trained on healthy IXI brains",
+        "Localisers on Edinburgh's tumours, trained on healthy brains",
         mri_jobs,
         rows=mri_rows,
         reduced=mri_reduced,

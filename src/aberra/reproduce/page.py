@@ -22,7 +22,7 @@ th button { all: unset; cursor: pointer; font-weight: 600 }
 th button:focus-visible { outline: 2px solid currentColor; outline-offset: 2px }
 .ahead { color: var(--ahead); font-weight: 600 } .ahead::after { content: " ▲" }
 .behind { color: var(--behind) } .behind::after { content: " ▼" }
-.none, .not { opacity: .65 }
+.none, .not, .withheld, .stale { opacity: .65 }
 small { opacity: .75; display: block }
 figure { margin: 1rem 0; background: white; padding: .5rem } figure img { width: 100% }
 @media print { nav { display: none } .wide { overflow: visible } }
@@ -75,7 +75,8 @@ def page(
         f"<title>Aberra: the papers' tables and figures</title><style>{STYLE}</style></head>\n"
         "<body><h1>The papers' tables and figures</h1>\n"
         "<p>Our mean ± deviation over seeds, the paper's figure in brackets. ▲ and ▼: ahead or "
-        "behind by more than one standard deviation. Click a heading to sort.</p>\n"
+        "behind by more than one standard deviation; pale: no verdict. Click a heading to "
+        "sort.</p>\n"
         f"<nav>{links}</nav>\n{''.join(parts)}<script>{SCRIPT}</script></body></html>\n"
     )
 

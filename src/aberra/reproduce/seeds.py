@@ -40,15 +40,18 @@ class Trial:
     seed: int
     history: History
     entropy: int
+    first: Scores  # weights of the first round
+    prior: Scores  # what counts in every round besides
     single: Scores = field(default_factory=lambda: np.empty(0))
     single_unseen: Scores = field(default_factory=lambda: np.empty(0))
     single_seconds: float = 0.0
     unseen: list[Scores] = field(default_factory=list)
 
-    def turn(self, prior: Scores) -> Turn:
+    def turn(self) -> Turn:
         """Return what this seed brings to its next round."""
-        weights = self.history.next_weights(len(prior)) * prior
-        return Turn(self.entropy, len(self.history), weights)
+        history = self.history
+        weights = history.next_weights(len(self.prior)) if len(history) else self.first
+        return Turn(self.entropy, len(history), weights * self.prior)
 
 
 def run_seeds(
@@ -88,7 +91,7 @@ def run_seeds(
     data = model._validate(X, reset=True)
     new = None if unseen is None else model._validate(unseen, reset=False)
     prior, setup = checked_weights(sample_weight, data), model._setup(data, model.resample)
-    trials = [Trial(seed, model._new_history(setup), entropy_of(seed)) for seed in seeds]
+    trials = [_begun(model, setup, prior, seed) for seed in seeds]
 
     def goes_on(trial: Trial) -> bool:
         history = trial.history
@@ -99,7 +102,7 @@ def run_seeds(
 
     _train_singles(setup, trials, prior, new)
     while active := [trial for trial in trials if goes_on(trial)]:
-        members, found = train_round(setup, [trial.turn(prior) for trial in active])
+        members, found = train_round(setup, [trial.turn() for trial in active])
         others = np.split(_unseen_scores(members, new), len(active))
         for trial, line, own in zip(active, found, others, strict=True):
             trial.history.append(line)
@@ -108,6 +111,11 @@ def run_seeds(
         advance("rounds", t / model.max_rounds, active[0].history.note())
     advance("rounds", 1.0)
     return trials
+
+
+def _begun(model: IADC, setup: Setup, prior: Scores, seed: int) -> Trial:
+    history, entropy = model._new_history(setup), entropy_of(seed)
+    return Trial(seed, history, entropy, *model._first_trust(setup.data, history, prior, entropy))
 
 
 def _train_singles(

@@ -13,6 +13,7 @@ from aberra.reproduce.store import Setting
 from aberra.robust.iadc import IADC
 
 PASSES = ("epochs", "pretrain_epochs")
+PAPERS_START = "equal"
 UNUSED = ("random_state", "fdr")  # the seed of a cell is its own; no table of the papers has flags
 
 
@@ -53,6 +54,7 @@ def ensemble_of(setting: Setting) -> IADC:
         temperature=setting["temperature"],
         patience=setting["patience"],
         trust="median",  # the papers' rule
+        start=setting.get("start", PAPERS_START),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from aberra.reproduce.odds_tables import ODDS_CHAPTER
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Record, Store, key_of
 from aberra.reproduce.tables import Row, row, targets
-from aberra.reproduce.work import finished, grouped
+from aberra.reproduce.work import finished, grouped, stale
 
 SPREAD = "spread"
 VARIANTS = ("Single", "ADC", "IADC")
@@ -52,7 +53,7 @@ def spreads(store: Store, profile: Profile, resample: bool = True) -> dict[tuple
                 continue  # the scores were not kept here; they stay where the cells were made
             store.add(SPREAD, setting, {"spread": _spread_of(scores)})
             held = store.read(SPREAD)
-        found[place] = held[key]
+        found[place] = {**held[key], "stale": stale(records)}
     return found
 
 
@@ -74,18 +75,42 @@ def spread_rows(store: Store, profile: Profile) -> list[Row]:
     """Return the mean spread of the rows' scores over the seeds.
 
     The paper's row "OCSVM" is compared with the hybrid: a plain machine on all rows does not
-    depend on a seed, so its Single could not have a spread.
+    depend on a seed, so its Single could not have a spread. Scores of another scale have another
+    spread in the printed measure, so less of it is taken for better only where the ranks, which
+    have no scale, agree (`why_withheld`).
     """
     names = {"OCSVM": "OCSVM-H"}
     found = spreads(store, profile)
     rows = []
     for target in targets("odds_score_std"):
         held = found.get((names.get(target.detector, target.detector), target.case))
-        values = [] if held is None else [held["spread"][target.variant]["mean"]]
-        made = row("odds-spread", target, values, less_is_better=True)
-        seeds = 0 if held is None else len(held["setting"]["seeds"])
-        rows.append(Row(**{**vars(made), "seeds": seeds, "std": None}))
+        if held is None:
+            rows.append(row("odds-spread", target, [], less_is_better=True))
+            continue
+        made = row(
+            "odds-spread",
+            target,
+            [held["spread"][target.variant]["mean"]],
+            less_is_better=True,
+            stale=stale([held]),
+            withheld=why_withheld(held["spread"], target.variant),
+        )
+        rows.append(replace(made, seeds=len(held["setting"]["seeds"]), std=None))
     return rows
+
+
+def why_withheld(spread: Mapping[str, Mapping[str, Any]], variant: str) -> str:
+    """Return why a spread cannot be compared with the paper's; nothing if it can.
+
+    The printed measure depends on the scale of the scores. It is taken at its word where it says
+    the same as the ranks: that an ensemble spreads less, or more, than a single model.
+    """
+    if variant == "Single":
+        return "the measure depends on the scale of the scores"
+    own, single = spread[variant], spread["Single"]
+    if (own["mean"] < single["mean"]) == (own["ranks"] < single["ranks"]):
+        return ""
+    return "the spread of the ranks says the opposite"
 
 
 def steadier_with_resampling(store: Store, profile: Profile) -> str:

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from aberra.files import write_atomically
 from aberra.locks import lock
+from aberra.reproduce.engines import MARKS
 
 PACKAGES = ("aberra", "numpy", "scipy", "scikit-learn", "torch")
 
@@ -38,6 +39,11 @@ Record = dict[str, Any]
 def key_of(setting: Setting) -> str:
     """Return the digest of a whole setting; its result is stored under this key."""
     return hashlib.sha256(json.dumps(setting, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def identity_of(setting: Setting) -> str:
+    """Return the digest of what was asked for, whichever version of the code computed it."""
+    return key_of({name: value for name, value in setting.items() if name not in MARKS})
 
 
 @dataclass(frozen=True)

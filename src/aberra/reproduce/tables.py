@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-Verdict = Literal["ahead", "level", "behind", "paper had none", "not run"]
+Verdict = Literal["ahead", "level", "behind", "withheld", "stale", "paper had none", "not run"]
 CSV_COLUMNS = (
     "table",
     "detector",
@@ -26,6 +26,7 @@ CSV_COLUMNS = (
     "verdict",
     "seconds",
     "member_epochs",
+    "note",
 )
 
 
@@ -44,7 +45,9 @@ class Target:
 class Row:
     """One cell of our table, with the paper's figure beside it.
 
-    `seconds` and `member_epochs` are sums over what the cell is the mean of.
+    `seconds` and `member_epochs` are sums over what the cell is the mean of. `stale` says that an
+    earlier version of the code computed some of it; `withheld` says why the two figures cannot
+    be compared, where they cannot.
     """
 
     table: str
@@ -59,6 +62,8 @@ class Row:
     seconds: float = 0.0
     member_epochs: int = 0
     less_is_better: bool = False
+    stale: bool = False
+    withheld: str = ""
 
     @property
     def difference(self) -> float | None:
@@ -68,6 +73,11 @@ class Row:
         return self.mean - self.paper_mean
 
     @property
+    def note(self) -> str:
+        """What a reader must know about the verdict."""
+        return "computed by an earlier version of the code" if self.stale else self.withheld
+
+    @property
     def verdict(self) -> Verdict:
         """Ahead or behind by more than one standard deviation, the larger of the two; or level."""
         if self.mean is None:
@@ -75,6 +85,10 @@ class Row:
         gain = self.difference
         if gain is None:
             return "paper had none"
+        if self.stale:
+            return "stale"
+        if self.withheld:
+            return "withheld"
         gain = -gain if self.less_is_better else gain
         spread = max(self.std or 0.0, self.paper_std or 0.0)
         if abs(gain) <= spread:
@@ -108,9 +122,9 @@ def row(
     values: Sequence[float],
     seconds: float = 0.0,
     member_epochs: int = 0,
-    less_is_better: bool = False,
+    **more: Any,
 ) -> Row:
-    """Return the row of a cell from its values, one per seed."""
+    """Return the row of a cell from its values, one per seed; `more` goes to `Row`."""
     return Row(
         table,
         target.detector,
@@ -123,7 +137,7 @@ def row(
         target.std,
         seconds,
         member_epochs,
-        less_is_better,
+        **more,
     )
 
 
@@ -186,6 +200,7 @@ def words(cell: Row | None, digits: int, between: str) -> str:
     ours = f"{cell.mean:.{digits}f}"
     if cell.seeds > 1 and cell.std is not None:
         ours += f"{between}{cell.std:.{digits}f}"
+    ours += "†" if cell.stale else ""
     return ours if cell.paper_mean is None else f"{ours} ({cell.paper_mean:.{digits}f})"
 
 

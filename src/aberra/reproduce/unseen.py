@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from aberra.data.registry import load_images
 from aberra.metrics import auroc
+from aberra.reproduce.engines import ENGINES
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.seeds import Trial, run_seeds
 from aberra.reproduce.settings import (
@@ -106,6 +107,7 @@ def image_jobs(profile: Profile, images: str) -> list[Job]:
                 "contamination": ratio,
                 "detector": detector,
                 "params": params,
+                "engine": ENGINES["images"][detector],
                 "seed": seed,
             }
         ]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aberra.progress import advance
-from aberra.reproduce.store import Record, Setting, Store, key_of
+from aberra.reproduce.store import Record, Setting, Store, identity_of, key_of
 from aberra.rng import allow_threads, n_threads
 
 Compute = Callable[[Sequence[Setting], Store, Path | None], None]
@@ -98,14 +98,40 @@ def _done(
 
 
 def finished(store: Store, jobs: Iterable[Job]) -> list[Record]:
-    """Return the records of all cells of these jobs that are finished."""
+    """Return the records of all cells of these jobs that are finished.
+
+    A cell that only an earlier version of the code has computed is marked as stale.
+    """
     found: list[Record] = []
-    held: dict[str, dict[str, Record]] = {}
+    held: dict[str, _Shelf] = {}
     for job in jobs:
-        records = held.setdefault(job.family, store.read(job.family))
-        keys = (key_of(setting) for setting in job.settings)
-        found += [records[key] for key in keys if key in records]
+        if job.family not in held:
+            held[job.family] = _Shelf.of(store.read(job.family))
+        found += [r for setting in job.settings if (r := held[job.family].record(setting))]
     return found
+
+
+def stale(records: Iterable[Record]) -> bool:
+    """Say whether an earlier version of the code computed any of these."""
+    return any(record.get("stale", False) for record in records)
+
+
+@dataclass(frozen=True)
+class _Shelf:
+    """The records of a family by key, and by what was asked for."""
+
+    current: dict[str, Record]
+    any_version: dict[str, Record]
+
+    @classmethod
+    def of(cls, records: dict[str, Record]) -> _Shelf:
+        return cls(records, {identity_of(r["setting"]): r for r in records.values()})
+
+    def record(self, setting: Setting) -> Record | None:
+        if (found := self.current.get(key_of(setting))) is not None:
+            return found
+        older = self.any_version.get(identity_of(setting))
+        return None if older is None else {**older, "stale": True}
 
 
 def grouped(records: Iterable[Record], key: Callable[[Setting], Any]) -> dict[Any, list[Record]]:

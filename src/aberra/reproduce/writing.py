@@ -15,7 +15,10 @@ from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Store
 from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown
 
-LEGEND = "The paper's figure in brackets; ± is the deviation over seeds."
+LEGEND = (
+    "The paper's figure in brackets; ± is the deviation over seeds; † was computed by an earlier "
+    "version of the code and waits to be computed again."
+)
 
 
 def write_results(name: str, profile: Profile, folder: Path) -> list[Path]:

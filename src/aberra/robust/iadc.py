@@ -18,22 +18,20 @@ from aberra.contract.members import Data, Scores
 from aberra.contract.scorer import all_or_nothing, checked_weights
 from aberra.data.blocks.given import is_source
 from aberra.declare import Shape, estimator, learnt, parameter
-from aberra.detectors.multiview import MultiView
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.progress import advance
-from aberra.rng import entropy_of, single_thread
+from aberra.rng import entropy_of
 from aberra.robust.ensemble import RESAMPLE, RESAMPLE_DOC, Ensemble
 from aberra.robust.history import History, Round
 from aberra.robust.resampling import Resample
 from aberra.robust.rounds import Setup, Turn, train_round
+from aberra.robust.start import first_trust
 from aberra.scikit import Interval, StrOptions
 
 logger = logging.getLogger(__name__)
 
 # Settings that a warm start may change: they decide when to stop and what follows, not what is
 # learnt in a round.
-N_ADVISERS = 5
-ADVICE = 1 << 20  # number of the round whose random numbers are the advisers'
 FREE = {"max_rounds", "patience", "engine", "warm_start", "random_state", "threshold", "fdr"}
 
 
@@ -166,7 +164,7 @@ class IADC(Ensemble):
         prior = checked_weights(sample_weight, data)
         setup = self._setup(data, self.resample)
         history = self._begin(data, prior, setup)
-        w, prior = self._first_trust(data, history, prior)  # A1.1
+        w, prior = self._first_trust(data, history, prior, self.entropy_)  # A1.1
         while history.goes_on(self.max_rounds):  # A1.2, A1.21
             turn = Turn(self.entropy_, len(history), w * prior)
             try:
@@ -240,18 +238,16 @@ class IADC(Ensemble):
         self.history_ = replace(last, patience=self.patience, reason="", rounds=rounds)
         return self.history_
 
-    def _first_trust(self, data: Data, history: History, prior: Scores) -> tuple[Scores, Scores]:
+    def _first_trust(
+        self, data: Data, history: History, prior: Scores, entropy: int
+    ) -> tuple[Scores, Scores]:
         """Return the weights of the next round, and what counts in every round besides."""
-        w = history.next_weights(len(data))
-        if self.start == "equal":
-            return w, prior
-        advice = self._advice(data, history)
-        if self.start == "advised":
-            return w, prior * advice
-        return (w if len(history) else advice), prior
+        if self.start != "equal":
+            self._check_start()
+        return first_trust(self.start, data, history, prior, entropy)
 
-    def _advice(self, data: Data, history: History) -> Scores:
-        """Return the trust that follows from what `MultiView` says about the rows."""
+    def _check_start(self) -> None:
+        """Refuse rows about which `MultiView` has nothing to say."""
         if self.image_shape_ is not None:
             raise DataError(f"start={self.start!r} is for tables, but these are images.")
         if self._takes_frames:
@@ -260,12 +256,6 @@ class IADC(Ensemble):
                 "itself. "
                 'Set encode="auto" or missing="impute", or leave start="equal".'
             )
-        view = MultiView()
-        with single_thread():
-            prepared = view._prepare(data)
-        setup = Setup(view, prepared, data, N_ADVISERS, resample=False)
-        turn = Turn(self.entropy_, ADVICE, np.ones(len(data)))
-        return history.trust_by(train_round(setup, [turn])[1][0].scores)
 
     def _new_history(self, setup: Setup, fingerprint: str = "") -> History:
         rule = setup.trainer.trust_rule if self.trust == "auto" else self.trust

@@ -1,0 +1,242 @@
+"""Rounds that settle: other ways from the scores of one round to the trust of the next.
+
+    python -m benchmarks.settle_study run [SET ...]   adds what is missing to settle_study.jsonl
+    python -m benchmarks.settle_study table           writes settle_study.md
+
+Deep SVDD on Shuttle and the hybrid machine on Thyroid swing from round to round. Each rule below
+changes one thing of the papers' form; none sees a label. The other pairs show whether it harms
+where nothing was wrong. Needs `ABERRA_DATA`.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from aberra import IADC, MultiView
+from aberra.data.registry import load_table
+from aberra.metrics import auroc
+from aberra.reproduce.settings import detector_of, settings_of
+from aberra.reproduce.store import append_line, read_lines
+from aberra.rng import draw_seeds, entropy_of
+from aberra.robust.history import History, Round
+from aberra.robust.rounds import Setup, Turn, _drawn_rows, train_and_score, train_round
+from aberra.robust.start import ADVICE, N_ADVISERS
+from aberra.robust.weighting import apart_weights
+from benchmarks.records import environment
+
+RESULTS, TABLE = Path("results/settle_study.jsonl"), Path("results/settle_study.md")
+SEEDS = range(3)
+PAIRS = [
+    ("OCSVM-H", "thyroid"),
+    ("AE", "cardio"),
+    ("AE", "thyroid"),
+    ("OCSVM-H", "cardio"),
+    ("Deep SVDD", "cardio"),
+    ("Deep SVDD", "thyroid"),
+    ("Deep SVDD", "satimage-2"),
+    ("Deep SVDD", "shuttle"),
+]
+Scores = NDArray[np.float64]
+Key = tuple[str, str, str, str, int]
+
+
+def robust(s: Scores) -> Scores:
+    """Return scores in deviations from the median, by the distance of the upper quartile."""
+    middle, upper = np.quantile(s, (0.5, 0.75), axis=-1, keepdims=True)
+    return (s - middle) / np.maximum(upper - middle, 1e-300)
+
+
+def mean_of_raw(scores: Scores) -> Scores:
+    """Join members as the papers do."""
+    return scores.mean(axis=0)
+
+
+def mean_of_standard(scores: Scores) -> Scores:
+    """Join members whose scores were brought to one scale."""
+    return robust(scores).mean(axis=0)
+
+
+def mean_of_ranks(scores: Scores) -> Scores:
+    """Join the ranks that members give."""
+    return rankdata(scores, axis=1).mean(axis=0) / scores.shape[1]
+
+
+def by_the_last(history: History, w: Scores) -> Scores:
+    """Trust by the last round alone, as the papers do."""
+    return history.weights(-1)
+
+
+def by_all_rounds(history: History, w: Scores) -> Scores:
+    """Trust by the mean of the scores of all rounds, each on one scale."""
+    return history.trust_by(np.mean([robust(line.scores) for line in history], axis=0))
+
+
+def half_of_before(history: History, w: Scores) -> Scores:
+    """Go half of the way to the trust by the last round."""
+    return (w + history.weights(-1)) / 2
+
+
+def trust_of_all(history: History, w: Scores) -> Scores:
+    """Average the trust of all rounds."""
+    return np.mean([history.weights(t) for t in range(len(history))], axis=0)
+
+
+def calm_steps(history: History, w: Scores) -> Scores:
+    """Go the further to the new trust, the fewer rows have crossed."""
+    h = history[-1].crossings
+    if h is None:
+        return history.weights(-1)
+    step = max(0.1, 1 - h / (0.5 * history._by_chance()))
+    return (1 - step) * w + step * history.weights(-1)
+
+
+class Rule(NamedTuple):
+    """How members are joined, and how trust follows."""
+
+    joined: Callable[[Scores], Scores] = mean_of_raw
+    trusted: Callable[[History, Scores], Scores] = by_the_last
+
+
+RULES = {
+    "papers": Rule(),
+    "standard scores of members": Rule(mean_of_standard),
+    "ranks of members": Rule(mean_of_ranks),
+    "scores of all rounds": Rule(trusted=by_all_rounds),
+    "trust of all rounds": Rule(trusted=trust_of_all),
+    "half of the way": Rule(trusted=half_of_before),
+    "calm steps": Rule(trusted=calm_steps),
+}
+# What members of `MultiView` say about the rows may count in other ways than in the library:
+# "apart" is their own rule of trust, which doubts only what lies apart from the bulk; "joint" adds
+# their scores to the detector's, both on one scale, before trust is worked out.
+STARTS = (
+    "equal",
+    "informed",
+    "advised",
+    "advised, apart",
+    "joint",
+    "equal, all apart",
+    "advised, all apart",
+)
+
+
+def run_rule(model: IADC, X: Scores, seed: int, start: str, rule: Rule) -> History:
+    """Return the rounds of one seed under a start and a rule."""
+    data = model._validate(X, reset=True)
+    setup, entropy = model._setup(data, model.resample), entropy_of(seed)
+    history = model._new_history(setup)
+    said = advisers(data, entropy)
+    w, prior = begun(start, history, said)
+    while history.goes_on(model.max_rounds):
+        scores = member_scores(setup, Turn(entropy, len(history), w * prior))
+        history.append(Round(rule.joined(scores), 0.0))
+        w = rule.trusted(history, w)
+        if start == "joint":
+            w = history.trust_by(robust(history[-1].scores) + robust(said))
+    return history
+
+
+def advisers(data: Scores, entropy: int) -> Scores:
+    """Return what five members of `MultiView` say about the rows."""
+    view = MultiView()
+    setup = Setup(view, view._prepare(data), data, N_ADVISERS, resample=False)
+    return train_round(setup, [Turn(entropy, ADVICE, np.ones(len(data)))])[1][0].scores
+
+
+def begun(start: str, history: History, said: Scores) -> tuple[Scores, Scores]:
+    """Return the weights of the first round, and what counts in every round besides."""
+    one = np.ones(len(said))
+    if start == "advised, apart":
+        return one, apart_weights(said)
+    if start.startswith("advised"):
+        return one, history.trust_by(said)
+    return (one if "equal" in start else history.trust_by(said)), one
+
+
+def member_scores(setup: Setup, turn: Turn) -> Scores:
+    """Train one round and return the scores of each member, (m, n)."""
+    m, n = setup.n_members, len(setup.data)
+    weights = np.broadcast_to(turn.weights, (m, n))
+    seeds = draw_seeds(turn.entropy, turn.number, 1, n=m)
+    return train_and_score(setup, _drawn_rows(setup, turn), weights, seeds)[1]
+
+
+def wanted(sets: Sequence[str]) -> Iterator[Key]:
+    """Yield what the study consists of, in the order of its work."""
+    for seed in SEEDS:
+        for detector, name in PAIRS:
+            if not sets or name in sets:
+                yield from ((detector, name, start, "papers", seed) for start in STARTS)
+    for detector, name in PAIRS:
+        if not sets or name in sets:
+            for start in ("advised", "equal"):
+                yield from ((detector, name, start, rule, 0) for rule in RULES)
+
+
+def measured(detector: str, name: str, start: str, rule: str, seed: int) -> dict[str, Any]:
+    """Run one seed and return what happened."""
+    X, y = load_table(name)
+    base = detector_of({"detector": detector, "params": settings_of(detector)})
+    begun = time.process_time()
+    trust = "apart" if "all apart" in start else "median"
+    model = IADC(base, max_rounds=15, trust=trust)
+    history = run_rule(model, X, seed, start, RULES[rule])
+    return {
+        "auroc": 100 * auroc(y, history[history.kept].scores),
+        "rounds": [round(100 * auroc(y, line.scores), 2) for line in history],
+        "crossings": history.crossings(),
+        "kept": history.kept,
+        "cpu_seconds": round(time.process_time() - begun, 1),
+    }
+
+
+def run(sets: Sequence[str]) -> None:
+    """Run what is missing."""
+    for key in wanted(sets):
+        if key in found():
+            continue
+        line = measured(*key)
+        names = dict(zip(("detector", "set", "start", "rule", "seed"), key, strict=True))
+        append_line(RESULTS, {**names, **line, **environment()})
+        print(*key, round(line["auroc"], 1), line["rounds"], line["cpu_seconds"], flush=True)
+
+
+def found() -> dict[Key, dict[str, Any]]:
+    """Return what has been measured."""
+    return {
+        (r["detector"], r["set"], r["start"], r["rule"], r["seed"]): r for r in read_lines(RESULTS)
+    }
+
+
+def table() -> None:
+    """Write the mean of each rule, and of the worst seed."""
+    done, lines = found(), []
+    for start in STARTS:
+        titles = " | ".join(map(" on ".join, PAIRS))
+        lines += ["", f"start {start}", "", f"| rule | {titles} |"]
+        lines.append("|---|" + "---|" * len(PAIRS))
+        for rule in RULES:
+            cells = []
+            for pair in PAIRS:
+                own = [r["auroc"] for k, r in done.items() if (*pair, start, rule) == k[:4]]
+                told = f"{np.mean(own):.1f}, worst {min(own):.1f} [{len(own)}]" if own else ""
+                cells.append(told)
+            lines.append(f"| {rule} | " + " | ".join(cells) + " |")
+    head = "AUROC x 100 of the round that is kept: mean, worst seed, [seeds]; at most 15 rounds."
+    TABLE.write_text(f"# Rounds that settle\n\n{head}\n" + "\n".join(lines) + "\n")
+    print(TABLE.read_text())
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "run":
+        run(sys.argv[2:])
+    else:
+        table()

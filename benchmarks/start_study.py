@@ -1,0 +1,108 @@
+"""Which start of the rounds is never worse: equal (as in the papers), informed or advised.
+
+    python -m benchmarks.start_study run [SET ...]   adds what is missing to start_study.jsonl
+    python -m benchmarks.start_study table           writes start_study.md
+
+Every pair of a detector and a set is run with three starts and the same five seeds, seed by seed,
+so that a pair can be compared as soon as its first seeds are there. Everything but `start` is the
+papers' form. Needs `ABERRA_DATA`. Labels judge; no start looks at them.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from aberra import IADC
+from aberra.data.registry import load_table
+from aberra.metrics import auroc
+from aberra.reproduce.seeds import run_seeds
+from aberra.reproduce.settings import detector_of, settings_of
+from aberra.reproduce.store import append_line, read_lines
+from benchmarks.records import environment
+
+RESULTS, TABLE = Path("results/start_study.jsonl"), Path("results/start_study.md")
+STARTS = ("equal", "informed", "advised")
+SEEDS = range(5)
+PAIRS = [  # the cheap ones first
+    *((name, "cardio") for name in ("OCSVM", "AE", "Deep SVDD", "OCSVM-H", "RSRAE")),
+    *((name, "thyroid") for name in ("OCSVM", "AE", "Deep SVDD", "OCSVM-H", "RSRAE")),
+    *((name, "satimage-2") for name in ("OCSVM", "Deep SVDD", "AE", "OCSVM-H", "RSRAE")),
+    ("DAGPR", "cardio"),
+    ("Deep SVDD", "shuttle"),
+    ("DAGPR", "thyroid"),
+    ("AE", "shuttle"),
+    ("DAGPR", "satimage-2"),
+]
+Line = dict[str, Any]
+Key = tuple[str, str, str, int]
+
+
+def wanted(sets: Sequence[str]) -> Iterator[Key]:
+    """Yield what the study consists of, in the order of its work."""
+    for detector, name in PAIRS:
+        if not sets or name in sets:
+            yield from ((detector, name, start, seed) for seed in SEEDS for start in STARTS)
+
+
+def measured(detector: str, name: str, start: str, seed: int) -> Line:
+    """Run one seed and return what happened."""
+    X, y = load_table(name)
+    base = detector_of({"detector": detector, "params": settings_of(detector)})
+    begun = time.process_time()
+    (trial,) = run_seeds(IADC(base, start=start), X, [seed])
+    history = trial.history
+    return {
+        "auroc": 100 * auroc(y, history[history.kept].scores),
+        "single": 100 * auroc(y, trial.single),
+        "rounds": [round(100 * auroc(y, line.scores), 2) for line in history],
+        "crossings": history.crossings(),
+        "kept": history.kept,
+        "cpu_seconds": round(time.process_time() - begun, 1),
+    }
+
+
+def run(sets: Sequence[str]) -> None:
+    """Run what is missing."""
+    for key in wanted(sets):
+        if key in found():
+            continue
+        line = measured(*key)
+        names = dict(zip(("detector", "set", "start", "seed"), key, strict=True))
+        append_line(RESULTS, {**names, **line, **environment()})
+        print(*key, round(line["auroc"], 1), line["rounds"], line["cpu_seconds"], flush=True)
+
+
+def found() -> dict[Key, Line]:
+    """Return what has been measured."""
+    return {(r["detector"], r["set"], r["start"], r["seed"]): r for r in read_lines(RESULTS)}
+
+
+def table() -> None:
+    """Write mean and deviation of each start, and how often it is worse than the papers'."""
+    done = found()
+    lines = ["| detector | set | seeds | " + " | ".join(STARTS) + " | informed, advised worse in |"]
+    lines.append("|---|---|---|" + "---|" * (len(STARTS) + 1))
+    for detector, name in PAIRS:
+        seeds = [s for s in SEEDS if all((detector, name, w, s) in done for w in STARTS)]
+        if not seeds:
+            continue
+        each = {w: np.array([done[detector, name, w, s]["auroc"] for s in seeds]) for w in STARTS}
+        cells = [f"{each[w].mean():.1f} ± {each[w].std():.1f}" for w in STARTS]
+        worse = ", ".join(str(int((each[w] < each["equal"]).sum())) for w in STARTS[1:])
+        lines.append(f"| {detector} | {name} | {len(seeds)} | {' | '.join(cells)} | {worse} |")
+    head = "AUROC x 100 of the round that is kept, mean ± deviation over the seeds.\n\n"
+    TABLE.write_text(f"# The start of the rounds\n\n{head}" + "\n".join(lines) + "\n")
+    print(TABLE.read_text())
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "run":
+        run(sys.argv[2:])
+    else:
+        table()

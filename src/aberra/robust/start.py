@@ -1,0 +1,37 @@
+"""What the first round goes by: nothing, or what members of `MultiView` say about the rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aberra.contract.members import Data, Scores
+from aberra.detectors.multiview import MultiView
+from aberra.rng import single_thread
+from aberra.robust.history import History
+from aberra.robust.rounds import Setup, Turn, train_round
+
+N_ADVISERS = 5
+ADVICE = 1 << 20  # number of the round whose random numbers are the advisers'
+
+
+def first_trust(
+    start: str, data: Data, history: History, prior: Scores, entropy: int
+) -> tuple[Scores, Scores]:
+    """Return the weights of the next round, and what counts in every round besides."""
+    w = history.next_weights(len(data))
+    if start == "equal":
+        return w, prior
+    given = advice(data, history, entropy)
+    if start == "advised":
+        return w, prior * given
+    return (w if len(history) else given), prior
+
+
+def advice(data: Data, history: History, entropy: int) -> Scores:
+    """Return the trust that follows from what `MultiView` says about the rows."""
+    view = MultiView()
+    with single_thread():
+        prepared = view._prepare(data)
+    setup = Setup(view, prepared, data, N_ADVISERS, resample=False)
+    turn = Turn(entropy, ADVICE, np.ones(len(data)))
+    return history.trust_by(train_round(setup, [turn])[1][0].scores)
