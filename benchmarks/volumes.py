@@ -34,7 +34,8 @@ from aberra.data.mri.grid import resample
 from aberra.data.mri.nifti import read_mask, read_nifti, write_nifti
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Affine, Volume, apply_affine, reorient
-from aberra.localise.volumes import ScoredVolume, collect_slices, score_scan, score_volume
+from aberra.localise.collect import collect_slices
+from aberra.localise.volumes import ScoredVolume, score_scan, score_volume
 from benchmarks.records import data_folder, environment
 
 RESULTS = Path("results")

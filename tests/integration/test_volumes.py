@@ -14,7 +14,8 @@ from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume, apply_affine, direction_matrix, reorient
 from aberra.errors import DataError
-from aberra.localise.volumes import collect_slices, score_scan, score_volume
+from aberra.localise.collect import collect_slices
+from aberra.localise.volumes import score_scan, score_volume
 
 DATA = os.environ.get("ABERRA_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="ABERRA_DATA does not name the data folder")

@@ -31,6 +31,7 @@ LAYERS = {
     "metrics": 1,
     "thresholds": 1,
     "ordinary": 0,
+    "watching": 0.25,
     "ray_cluster": 0.25,
     "ray_engine": 0.5,
     "engine": 1,

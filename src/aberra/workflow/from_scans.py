@@ -14,9 +14,10 @@ from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import read_volume
 from aberra.data.mri.prepare import Preparation
 from aberra.errors import DataError
+from aberra.localise.collect import CollectedSlices, collect_slices
 from aberra.localise.healthy import CalmScan, healthy_scans
 from aberra.localise.likeness import Looks, look_of
-from aberra.localise.volumes import CollectedSlices, collect_slices, score_volume
+from aberra.localise.volumes import score_volume
 from aberra.progress import advance
 from aberra.recipe import Choices, Recipe
 from aberra.watching import watching

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import find_volumes, read_volume
 from aberra.errors import DataError
-from aberra.localise.volumes import CollectedSlices
+from aberra.localise.collect import CollectedSlices
 from aberra.rng import stream
 
 HELD_OUT = 0.1  # of the scans, for the height of the map
