@@ -132,7 +132,7 @@ def pieces(slices: Slices, seed: int) -> Iterator[tuple[str, Maps]]:
     if seed == SEEDS[0]:
         yield from member_rows(shared, {"ADDM": 0.1, "PatchFinder": None})
         if "ADDM" in ready:
-            white = load(network_path("ADDM", seed))
+            white = load(network_path("ADDM", seed)).set_params(noise="gaussian")
             way = white.members_.way
             white.members_ = replace(white.members_, way=replace(way, noise="gaussian"))
             plain = joined(shared, [(white, 0.1)], 0.0, SIZE_ONLY, relative=False)

@@ -166,8 +166,9 @@ def measure(args: argparse.Namespace) -> None:
     """Score the unseen heads, healthy and with lesions, as `aberra score` does."""
     model, recipe = load(MODEL), Recipe.of(load_notes(MODEL))
     assert recipe is not None
+    across = recipe.scan_preparation().across
     for line in measured(model, recipe, args.seed):
-        append(args.out, {"seed": args.seed, **line, **environment()})
+        append(args.out, {"seed": args.seed, "across": across, **line, **environment()})
         print(line, flush=True)
 
 
