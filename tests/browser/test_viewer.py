@@ -267,6 +267,38 @@ def outlined(page):
 
 
 @needs_bundle
+def test_findings_lead_to_their_places(visit, scans):
+    lines = "1,3.2,-30,20,30,1,1,0.05\n2,0.5,26,-14,18,1,1,\n"
+    head = "number,millilitres,x,y,z,peak,mean,p_value\n"
+    (scans / "head-0_findings.csv").write_text(head + lines)
+    page = visit(catalogue(scans))
+    shown(page, "head-0.nii.gz")
+    page.wait_for_selector("#finding:not([disabled])")
+    texts = page.locator("#finding option").all_inner_texts()
+    assert texts == ["2 findings", "1: 3.20 ml, p 0.050", "2: 0.500 ml"]
+
+    def place(x, y, z):
+        page.wait_for_function(
+            """([x, y, z]) => {
+                const said = document.querySelector('#place').innerText.replaceAll('\\u2212', '-')
+                const [a, b, c] = said.match(/-?\\d+\\.\\d/g).map(Number)
+                return Math.abs(a - x) < 2.1 && Math.abs(b - y) < 2.1 && Math.abs(c - z) < 2.1
+            }""",
+            arg=[x, y, z],
+        )
+
+    page.locator("#finding").select_option("1")
+    place(26, -14, 18)
+    page.keyboard.press("Escape")
+    page.locator("#canvas").focus()
+    page.keyboard.press("f")  # after the last the first
+    place(-30, 20, 30)
+    page.keyboard.press("j")
+    shown(page, "head-1.nii.gz")
+    assert page.locator("#finding").is_disabled()
+
+
+@needs_bundle
 def test_a_whole_review_without_a_mouse(visit, scans):
     page = visit(catalogue(scans))
     shown(page, "head-0.nii.gz")

@@ -66,6 +66,26 @@ def test_the_list_and_the_files_are_served(client, results):
     assert client.get("/api/items").json()["items"] == [{"kind": "scans", "title": "Scans"}]
 
 
+def test_findings_are_served_as_far_as_they_can_be_read(results):
+    folder = results[0]
+    (folder / "sub" / "three_findings.csv").write_text(
+        "number,millilitres,x,y,z,peak,mean,p_value\n1,2.5,-3,4,5.5,1,1,0.05\n2,1,nan,1,1,1,1,\n"
+        "3,<b>,1,2,3,1,1,\n" + "4,1,1,2,3,1,1,\n" * 70
+    )
+    (folder / "one_findings.csv").symlink_to("/etc/passwd")
+    with running(catalogue(*results)) as door, browser(door) as client:
+        scans = client.get("/api/0/scans").json()["scans"]
+        k = next(k for k, scan in enumerate(scans) if "three" in scan["name"])
+        found = client.get(f"/api/0/findings/{k}").json()["findings"]
+        assert found[0] == {"millilitres": 2.5, "x": -3.0, "y": 4.0, "z": 5.5, "p_value": 0.05}
+        assert found[1] == {"millilitres": None, "x": 1.0, "y": 2.0, "z": 3.0, "p_value": None}
+        assert len(found) == 50  # the one without a place is left out, and so is what is too much
+        for other in (-1, 99, *(j for j in range(len(scans)) if j != k)):
+            answer = client.get(f"/api/0/findings/{other}")
+            assert answer.status_code == 404
+            assert "root:" not in answer.text
+
+
 def test_every_answer_is_locked_down(client):
     for path in ("/", "/api/0/scans", "/files/0", "/static/scans.js", "/files/999", "/api/0/rows"):
         headers = client.get(path).headers

@@ -15,6 +15,7 @@ from aberra.contract.maps import TOP_SHARE
 from aberra.data.mri.brain import Mask, brain_mask
 from aberra.data.mri.files import (
     DEVIATIONS,
+    FINDINGS,
     MAP,
     PERCENTILE,
     SCORED,
@@ -296,7 +297,7 @@ def _write(
     name, note = stem(path), f"Aberra: {scored.description}"
     about = {"scan": path.name, "slices": scored.description, "remark": remark}
     write_nifti(folder / f"{name}{SCORED}.nii.gz", scored.looked_at, scored.scan, note)
-    write_atomically(folder / f"{name}_findings.csv", findings_csv(found))
+    write_atomically(folder / f"{name}{FINDINGS}", findings_csv(found))
     write_atomically(folder / f"{name}_findings.json", findings_json(found, about))
     return ScanRecord(
         path,

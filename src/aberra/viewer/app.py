@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
 
 from aberra.errors import AberraError
-from aberra.viewer.catalogue import Catalogue, ListedPage
+from aberra.viewer.catalogue import Catalogue, ListedPage, listed_findings
 from aberra.viewer.guard import REPORT_POLICY
 from aberra.viewer.held import Held
 from aberra.viewer.marks import Marks, ReviewMark
@@ -124,6 +124,7 @@ def make_app(shelf: Shelf, base: str = "") -> FastAPI:
     app.add_exception_handler(RequestValidationError, _explain_request)
     _add_pages(app, shelf, base)
     _add_lists(app, shelf)
+    _add_rows(app, shelf)
     _add_marks(app, shelf)
     return app
 
@@ -175,6 +176,14 @@ def _add_lists(app: FastAPI, shelf: Shelf) -> None:
             "bundle": BUNDLE.is_file(),
         }
 
+    @app.get("/api/{number}/findings/{index}")
+    def findings(number: int, index: int) -> dict[str, Any]:
+        shelf.item(number, "scans")
+        shelf.name(number, index)  # answers if there is no such scan
+        return {"findings": listed_findings(shelf.held(shelf.found.scans[index].findings))}
+
+
+def _add_rows(app: FastAPI, shelf: Shelf) -> None:
     @app.get("/api/{number}/rows")
     def rows(
         number: int,

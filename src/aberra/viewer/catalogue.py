@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from aberra.data.mri.files import MAP, SEGMENTATION, find_volumes, stem
+from aberra.data.mri.files import FINDINGS, MAP, SEGMENTATION, find_volumes, stem
 from aberra.data.mri.nifti import ENDINGS, is_nifti
 from aberra.errors import DataError
 from aberra.files import refuse_special
@@ -17,6 +17,8 @@ from aberra.scoring.folder import SCORES
 from aberra.viewer.held import Held
 
 SCAN_COLUMNS = {"scan", "map", "segmentation", "score", "millilitres", "error"}
+PIECE = ("millilitres", "x", "y", "z", "p_value")
+LONGEST_LIST, MOST_PIECES = 1 << 18, 50  # bytes and lines of a list of findings that are shown
 TABLE_ENDINGS = (".csv", ".parquet")
 PageKind = Literal["scans", "table", "model", "report"]
 
@@ -32,6 +34,7 @@ class ListedScan:
     score: float | None = None
     millilitres: float | None = None
     error: str = ""
+    findings: int | None = None
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,7 @@ def _listed_scans(found: Catalogue, table: Path, scans: Path) -> Iterator[Listed
                 score=_finite(row["score"]),
                 millilitres=_finite(row["millilitres"]),
                 error=row["error"] or "",
+                findings=_findings(found, row["map"]),
             )
 
 
@@ -204,6 +208,15 @@ def _first(found: Catalogue, given: str | None, roots: Iterable[Path]) -> int | 
     fit = [(path, root) for path, root in there if path.is_dir() or is_nifti(path)]
     inside = [(path, root) for path, root in fit if Held(path, root).inside]
     return found.add(*(inside or fit)[0]) if fit else None
+
+
+def _findings(found: Catalogue, map_name: str | None) -> int | None:
+    """Return the number of the list of findings beside a map."""
+    if not map_name:
+        return None
+    place = found.root / map_name
+    beside = place.with_name(stem(place).removesuffix(MAP) + FINDINGS)
+    return found.add(beside, found.root) if beside.is_file() else None
 
 
 def _finite(text: str | None) -> float | None:
@@ -235,7 +248,14 @@ def _unlisted_scans(found: Catalogue, scans: Path, pattern: str) -> Iterator[Lis
 def _scan(
     found: Catalogue, name: str, scan: int | None, map_path: Path | None, mask_path: Path | None
 ) -> ListedScan:
-    return ListedScan(name, scan, found.add(map_path, found.root), found.add(mask_path, found.root))
+    name_of_map = None if map_path is None else map_path.relative_to(found.root).as_posix()
+    return ListedScan(
+        name,
+        scan,
+        found.add(map_path, found.root),
+        found.add(mask_path, found.root),
+        findings=_findings(found, name_of_map),
+    )
 
 
 def _beside(root: Path, suffix: str) -> dict[str, Path]:
@@ -249,3 +269,14 @@ def _beside(root: Path, suffix: str) -> dict[str, Path]:
 
 def _key(path: Path) -> str:
     return (path.parent / stem(path)).as_posix()
+
+
+def listed_findings(held: Held) -> list[dict[str, float | None]]:
+    """Return what was flagged in a scan: millilitres, place in mm, and p-value of each piece."""
+    file, _ = held.open()
+    with file:
+        text = file.read(LONGEST_LIST).decode("utf-8", errors="replace")
+    rows = csv.DictReader(text.splitlines())
+    read = [{name: _finite(row.get(name)) for name in PIECE} for row in rows]
+    placed = [row for row in read if None not in (row["x"], row["y"], row["z"])]
+    return placed[:MOST_PIECES]

@@ -10,6 +10,7 @@ from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 
 MAP, SEGMENTATION, SCORED = "_anomaly", "_segmentation", "_scored"
+FINDINGS = "_findings.csv"
 PERCENTILE, DEVIATIONS = "_percentile", "_z"
 OWN = (MAP, SEGMENTATION, SCORED, PERCENTILE, DEVIATIONS)
 # How masks and label maps are called: by BIDS, and by habit.

@@ -11,7 +11,7 @@ const NO_FILES = "The files of this scan are not in this folder. Start the viewe
 const ONLY_MAP = "Only the map is in this folder. Start the viewer with --scans FOLDER to see the scan as well."
 
 const list = el("list")
-const state = { scans: [], lines: [], at: -1, threshold: null }
+const state = { scans: [], lines: [], at: -1, threshold: null, findings: [] }
 const view = new VolumeView(el("canvas"), showPlace)
 const marks = new Marks(showMarks)
 let unable = "" // why no volume can be drawn at all
@@ -90,7 +90,10 @@ function choose(k) {
   el("facts").textContent = [`${k + 1} of ${state.scans.length}`, score, size].filter(Boolean).join("  ·  ")
   showMarks()
   clearTimeout(choose.timer)
-  choose.timer = setTimeout(() => draw(scan), 40) // keys held down pass many scans
+  choose.timer = setTimeout(() => {
+    draw(scan)
+    showFindings(k).catch(alarm)
+  }, 40) // keys held down pass many scans
 }
 
 function notice(text) {
@@ -103,6 +106,38 @@ function remark(scan) {
   if (scan.error) return `This scan could not be scored: ${scan.error}`
   if (scan.scan === null && scan.map === null) return NO_FILES
   return scan.scan === null ? ONLY_MAP : ""
+}
+
+// The pieces that were flagged, the largest first; choosing one goes there.
+async function showFindings(k) {
+  const select = el("finding")
+  const none = make("option", { value: "" }, "No findings")
+  state.findings = []
+  select.disabled = true
+  select.replaceChildren(none)
+  if (state.scans[k].findings === null) return
+  const { findings } = await json(`/api/${PAGE}/findings/${k}`)
+  if (k !== state.at || !findings.length) return
+  state.findings = findings
+  none.textContent = findings.length === 1 ? "1 finding" : `${findings.length} findings`
+  findings.forEach((one, n) => {
+    const size = one.millilitres === null ? "" : `: ${number(one.millilitres, 3)} ml`
+    const chance = one.p_value === null ? "" : `, p ${number(one.p_value, 2)}`
+    select.append(make("option", { value: String(n) }, `${n + 1}${size}${chance}`))
+  })
+  select.disabled = false
+}
+
+function goToFinding() {
+  const one = state.findings[Number(el("finding").value || -1)]
+  if (one) view.goTo([one.x, one.y, one.z])
+}
+
+function nextFinding() {
+  const select = el("finding")
+  if (select.disabled) return
+  select.value = String((Number(select.value || -1) + 1) % state.findings.length)
+  goToFinding()
 }
 
 async function draw(scan) {
@@ -197,6 +232,7 @@ onKeys({
   u: () => mark(""),
   m: () => el("mask").disabled || el("mask").click(),
   g: () => el("peak").disabled || el("peak").click(),
+  f: nextFinding,
   w: () => el("reset").disabled || el("reset").click(),
   "/": () => el("find").focus(),
   ArrowDown: arrow(1, 0, -1, 0),
@@ -234,6 +270,7 @@ el("reset").addEventListener("click", () => {
 })
 el("mask").addEventListener("change", (event) => view.setMask(event.target.checked))
 el("peak").addEventListener("click", () => view.goToPeak())
+el("finding").addEventListener("change", goToFinding)
 el("planes").addEventListener("change", (event) => view.setPlanes(Number(event.target.value)))
 
 async function startDrawing(bundle) {

@@ -190,6 +190,15 @@ export class VolumeView {
     if (this.nv?.volumes.length) this.nv.moveCrosshairInVox(x, y, z)
   }
 
+  // A place in millimetres, as the header of the scan has them.
+  goTo(mm) {
+    if (!this.nv?.volumes.length) return
+    // true: by the full affine. Without it NiiVue takes an oblique scan for a straight one.
+    this.nv.scene.crosshairPos = this.nv.mm2frac(mm, 0, true)
+    this.nv.drawScene()
+    this.nv.createOnLocationChange()
+  }
+
   goToPeak() {
     const { map } = this.layers
     if (map) {
@@ -197,13 +206,12 @@ export class VolumeView {
       const [, nx, ny] = map.hdr.dims
       const voxel = [at % nx, Math.floor(at / nx) % ny, Math.floor(at / (nx * ny)), 1]
       const mm = map.hdr.affine.slice(0, 3).map((row) => row.reduce((s, a, k) => s + a * voxel[k], 0))
-      // true: by the full affine. Without it NiiVue takes an oblique scan for a straight one.
-      this.nv.scene.crosshairPos = this.nv.mm2frac(mm, 0, true)
+      this.goTo(mm)
     } else {
       this.nv.scene.crosshairPos = [0.5, 0.5, 0.5]
+      this.nv.drawScene()
+      this.nv.createOnLocationChange()
     }
-    this.nv.drawScene()
-    this.nv.createOnLocationChange()
   }
 
   tellPlace(place) {
