@@ -248,6 +248,16 @@ def test_held_out_scans_give_percentiles_and_p_values(tmp_path, monkeypatch):
     assert np.median(percentile[seen]) < 80
     with pytest.raises(DataError, match="No NIfTI"):  # none of them is taken for a scan
         find_volumes(tmp_path / "both")
+    assert not (tmp_path / "both" / "dataset_description.json").exists()
+    about = tmp_path / "sick" / "dataset_description.json"
+    about.write_text('{"Name": "Study 7", "BIDSVersion": "1.10.0"}')
+    score(fitted, tmp_path / "sick", tmp_path / "both", relative=True)
+    described = json.loads((tmp_path / "both" / "dataset_description.json").read_text())
+    assert described["DatasetType"] == "derivative"
+    assert described["BIDSVersion"] == "1.10.0"
+    assert "Study 7" in described["Name"]
+    about.write_text("[not JSON")
+    score(fitted, tmp_path / "sick", tmp_path / "both", relative=True)
     bare = replace(fitted, recipe=replace(fitted.recipe, healthy={}))
     with pytest.raises(ArgumentError, match="does not say how high"):
         score(bare, tmp_path / "sick", tmp_path / "bare", relative=True)

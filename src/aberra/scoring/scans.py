@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aberra.data.mri.files import DESCRIPTION
 from aberra.data.mri.prepare import Preparation
 from aberra.errors import DataError
-from aberra.files import fingerprint
+from aberra.files import fingerprint, write_atomically
 from aberra.localise.healthy import HealthyScans
 from aberra.localise.likeness import Looks
 from aberra.localise.volumes import ScanRecord, score_scan
@@ -108,6 +110,27 @@ def score_scans(
         results.write(names)
         advance("scans", (k + 1) / len(waiting), name)
         yield line
+
+
+def describe_derivatives(source: Path, results: Path, version: str) -> None:
+    """Say in a folder of results that it was computed, if the scans lie in a BIDS data set."""
+    given = source / DESCRIPTION
+    if not given.is_file():
+        return
+    try:
+        known = json.loads(given.read_text("utf-8"))
+    except ValueError:  # of no use, and no reason to score nothing
+        known = {}
+    held = known if isinstance(known, dict) else {}
+    name = str(held.get("Name", source.resolve().name))
+    described = {
+        "Name": f"Anomaly maps of {name}",
+        "BIDSVersion": str(held.get("BIDSVersion", "1.9.0")),
+        "DatasetType": "derivative",
+        "GeneratedBy": [{"Name": "aberra", "Version": version}],
+        "SourceDatasets": [{"URL": source.resolve().as_uri()}],
+    }
+    write_atomically(results / DESCRIPTION, (json.dumps(described, indent=1) + "\n").encode())
 
 
 def _line(record: ScanRecord, name: str, folder: Path, healthy: HealthyScans | None) -> Line:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from aberra import __version__
 from aberra.data.blocks.extent import is_large
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.staged import table_at
@@ -294,6 +295,7 @@ def _score_scans(
     every, now, errors = _all_scored(
         results, names, lambda: scans.score_scans(known.model, paths, root, results, way)
     )
+    scans.describe_derivatives(root, output, __version__)
     return ScoredScans(
         output,
         root,

@@ -15,6 +15,7 @@ PERCENTILE, DEVIATIONS = "_percentile", "_z"
 OWN = (MAP, SEGMENTATION, SCORED, PERCENTILE, DEVIATIONS)
 # How masks and label maps are called: by BIDS, and by habit.
 MASKS = ("_mask", "_dseg", "_probseg", "_seg", "_lesion", "_label", "_labels", "_roi")
+DESCRIPTION = "dataset_description.json"  # BIDS: what a folder holds
 DERIVED = "derivatives"  # BIDS: what was computed from the scans
 
 
