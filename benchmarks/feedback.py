@@ -1,6 +1,6 @@
 """A simulated reviewer marks one row after another: how many anomalies are among those shown.
 
-    ABERRA_DATA=... python -m benchmarks.feedback [--methods none feedback AADForest PineForest]
+    ABERRA_DATA=... python -m benchmarks.feedback [--seeds 3] [--methods none feedback ...]
     ABERRA_DATA=... python -m benchmarks.feedback --table [--out results/feedback.md]
 
 On each of the 23 sets of odds and odds_extra (2,000 rows drawn with a fixed seed from larger ones)
@@ -8,6 +8,7 @@ a model is fitted without labels. The reviewer is shown the row of highest score
 yet, says what its label says, and the model learns from that before the next row is shown. `none`
 shows rows in the order of the scores, without learning. The constants of `feedback` were chosen on
 tables of oddbench_dev, none of which is used here. coniferest's forests have their own defaults.
+A seed seeds the model; the rows stay the same. Figures are means over the seeds.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra import IADC
-from benchmarks.records import append, data_folder, read
+from benchmarks.records import append, data_folder, environment, read
 
 FOLDERS = ("odds", "odds_extra")
 MOST_ROWS, BUDGET, SHOWN = 2000, 100, (30, 50, 100)
@@ -31,6 +33,7 @@ RESULTS = Path("results/feedback.jsonl")
 Labels = NDArray[np.int64]
 Scores = NDArray[np.float64]
 Learn = Callable[[Labels, Labels], Scores]  # positions and labels so far; scores of all rows
+Prepare = Callable[[NDArray[np.float64], int], Learn]  # rows and seed
 
 
 def sets() -> list[Path]:
@@ -47,15 +50,15 @@ def load(path: Path) -> tuple[NDArray[np.float64], Labels]:
     return X[chosen], y[chosen]
 
 
-def without(X: NDArray[np.float64]) -> Learn:
+def without(X: NDArray[np.float64], seed: int) -> Learn:
     """Show rows in the order of their scores."""
-    scores = IADC(random_state=0).fit(X).anomaly_score(X)
+    scores = IADC(random_state=seed).fit(X).anomaly_score(X)
     return lambda shown, labels: scores
 
 
-def with_feedback(X: NDArray[np.float64]) -> Learn:
+def with_feedback(X: NDArray[np.float64], seed: int) -> Learn:
     """Let the model learn from every mark."""
-    model = IADC(random_state=0).fit(X)
+    model = IADC(random_state=seed).fit(X)
     first = model.anomaly_score(X)
 
     def learn(shown: Labels, labels: Labels) -> Scores:
@@ -67,16 +70,16 @@ def with_feedback(X: NDArray[np.float64]) -> Learn:
     return learn
 
 
-def coniferest(name: str) -> Callable[[NDArray[np.float64]], Learn]:
+def coniferest(name: str) -> Prepare:
     """Return one of coniferest's forests, which learns from all marks so far."""
 
-    def prepare(X: NDArray[np.float64]) -> Learn:
+    def prepare(X: NDArray[np.float64], seed: int) -> Learn:
         from coniferest import aadforest, pineforest
         from coniferest.label import Label
 
         kinds: dict[str, Any] = {"AADForest": aadforest.AADForest}
         kinds["PineForest"] = pineforest.PineForest
-        forest = kinds[name](random_seed=0, n_jobs=1)
+        forest = kinds[name](random_seed=seed, n_jobs=1)
         forest.fit(X)
 
         def learn(shown: Labels, labels: Labels) -> Scores:
@@ -90,7 +93,7 @@ def coniferest(name: str) -> Callable[[NDArray[np.float64]], Learn]:
     return prepare
 
 
-METHODS = {
+METHODS: dict[str, Prepare] = {
     "none": without,
     "feedback": with_feedback,
     "AADForest": coniferest("AADForest"),
@@ -109,36 +112,51 @@ def review(learn: Learn, y: Labels) -> list[int]:
     return [int(found[min(n, len(found)) - 1]) for n in SHOWN]
 
 
-def run(methods: list[str]) -> None:
+def run(methods: list[str], seeds: int) -> None:
     """Review every set with every method; what has a result already is passed over."""
-    done = {(line["set"], line["method"]) for line in read(RESULTS)}
-    for path in sets():
+    done = {(line["set"], line["method"], line["seed"]) for line in read(RESULTS)}
+    wanted = [(path, seed, name) for seed in range(seeds) for path in sets() for name in methods]
+    for path, seed, name in wanted:
+        if (path.stem, name, seed) in done:
+            continue
         X, y = load(path)
-        for name in methods:
-            if (path.stem, name) in done:
-                continue
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = review(METHODS[name](X), y)
-            line = {"set": path.stem, "method": name, "found": found, "anomalies": int(y.sum())}
-            append(RESULTS, line)
-            print(path.stem, name, found, int(y.sum()), flush=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = review(METHODS[name](X, seed), y)
+        line = {"set": path.stem, "method": name, "seed": seed, "found": found}
+        append(RESULTS, line | {"anomalies": int(y.sum())})
+        print(line, flush=True)
+
+
+def results() -> dict[tuple[str, str], Any]:
+    """Return the mean over the seeds of each set and method, and the anomalies of the set."""
+    lines = list(read(RESULTS))
+    held: dict[tuple[str, str], Any] = {}
+    for key in {(line["set"], line["method"]) for line in lines}:
+        own = [line for line in lines if (line["set"], line["method"]) == key]
+        found = np.mean([line["found"] for line in own], axis=0)
+        held[key] = {"found": found, "anomalies": own[0]["anomalies"]}
+    return held
 
 
 def table() -> list[str]:
     """Return the table of all results."""
-    held = {(line["set"], line["method"]): line for line in read(RESULTS)}
+    held = results()
     names = [name for name in METHODS if any(method == name for _, method in held)]
     complete = sorted({s for s, _ in held if all((s, name) in held for name in names)})
     heads = [f"{name} {'/'.join(map(str, SHOWN))}" for name in names]
     lines = ["| set | anomalies | " + " | ".join(heads) + " |", "|" + "---|" * (2 + len(names))]
     for one in complete:
-        cells = [" / ".join(map(str, held[one, name]["found"])) for name in names]
+        cells = [_shown(held[one, name]["found"]) for name in names]
         lines.append(f"| {one} | {held[one, names[0]]['anomalies']} | " + " | ".join(cells) + " |")
     found = {name: np.array([held[s, name]["found"] for s in complete]) for name in names}
-    means = [" / ".join(f"{m:.1f}" for m in found[name].mean(axis=0)) for name in names]
+    means = [_shown(found[name].mean(axis=0)) for name in names]
     lines.append("| mean | | " + " | ".join(means) + " |")
     return [*lines, "", *_sentences(found, held, complete)]
+
+
+def _shown(found: Scores) -> str:
+    return " / ".join(f"{number:.1f}" for number in found)
 
 
 def _sentences(found: dict[str, Any], held: dict[Any, Any], complete: list[str]) -> list[str]:
@@ -162,14 +180,16 @@ def main() -> None:
     """Run the reviews, or write their table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--out", type=Path, default=Path("results/feedback.md"))
     asked = parser.parse_args()
     if not asked.table:
-        run(asked.methods)
+        run(asked.methods, asked.seeds)
         return
     said = (__doc__ or "").split("\n\n")[2]
-    asked.out.write_text("\n".join(["# Feedback", "", said, "", *table(), ""]))
+    made = f"Made with {environment() | {'coniferest': version('coniferest')}}."
+    asked.out.write_text("\n".join(["# Feedback", "", said, "", *table(), "", made, ""]))
     print("\n".join(table()))
 
 

@@ -122,11 +122,25 @@ def test_other_versions_on_a_node_are_named(cluster, monkeypatch):
         list(run_on_ray(str, [1]))
 
 
+def joined(address, before="", env=None):
+    """Join a cluster in a process of its own; return what it says."""
+    words = [sys.executable, "-c", before + CODE, address]
+    return subprocess.run(
+        words, capture_output=True, text=True, timeout=60, check=False, env=env
+    ).stderr
+
+
 def test_a_cluster_that_asks_for_a_token_says_so(cluster):
     own = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    words = [sys.executable, "-c", CODE, cluster.address]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False, env=own)
-    assert f"The Ray cluster at {cluster.address} asks for a token" in found.stderr
+    assert f"The Ray cluster at {cluster.address} asks for a token" in joined(
+        cluster.address, env=own
+    )
+
+
+def test_another_version_of_ray_is_named(cluster):
+    said = joined(cluster.address, before="import ray; ray.__version__ = '2.1.0'; ")
+    assert "runs other versions than this process" in said
+    assert "2.1.0" in said
 
 
 def _older_here(process):
@@ -144,6 +158,4 @@ def _older_here(process):
 def test_who_does_not_answer_is_given_up_soon():
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-    words = [sys.executable, "-c", CODE, address]
-    found = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert f"Ray does not answer at {address}" in found.stderr
+    assert f"Ray does not answer at {address}" in joined(address)

@@ -34,6 +34,16 @@ def test_codes_that_never_meet(rng):
     np.testing.assert_allclose(nats[2], 0.5 * (np.log(expected / 0.5) - 1))
 
 
+@pytest.mark.parametrize("lonely", [-1.0, 3.0])
+def test_a_code_that_only_occurs_beside_gaps(rng, lonely):
+    a = rng.integers(0, 3, 900).astype(float)
+    X = np.column_stack([a, (a + rng.integers(0, 2, 900)) % 3])  # a never meets a + 2
+    gaps = np.column_stack([np.full(50, lonely), np.full(50, np.nan)])
+    asked = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0], [lonely, 1.0]])
+    nats = evidence(np.concatenate([X, gaps])).nats(asked)
+    np.testing.assert_array_equal(nats, evidence(X).nats(asked) * [1, 1, 1, 0])
+
+
 def test_copies_stand_out_among_unique_rows_only(rng):
     X = rng.normal(size=(1000, 4))
     X[:60] = 0.0

@@ -116,6 +116,8 @@ def test_reasons_without_column_names(table):
 def test_values_are_shown_as_people_write_them():
     assert shown_value(True) == "True"
     assert shown_value(None) == "missing"
+    assert shown_value(pd.Timestamp("2026-01-06")) == "2026-01-06"
+    assert shown_value(pd.Timestamp("2026-01-06 07:30")) == "2026-01-06 07:30:00"
     assert shown_value("x" * 60) == "x" * 39 + "…"
 
 

@@ -143,7 +143,8 @@ def evidence(rows: NDArray[np.generic]) -> Evidence:
             coded.append(_coded_column(j, values.astype(np.float64), counts, n))
             seen.append(codes)
     some = range(min(len(coded), PAIRED_COLUMNS))
-    pairs = [pair for a, b in combinations(some, 2) if (pair := _pair(a, b, seen, n))]
+    sizes = [len(column.values) for column in coded]
+    pairs = [pair for a, b in combinations(some, 2) if (pair := _pair(a, b, seen, sizes))]
     return Evidence(
         *_gap_nats(rows),
         *_constants(rows),
@@ -192,16 +193,20 @@ def _coded_column(j: int, values: Array, counts: Places, n: int) -> CodedColumn:
     return CodedColumn(j, values, nats, unseen)
 
 
-def _pair(a: int, b: int, seen: list[Places], n: int) -> CodePair | None:
-    """Return how much rarer two codes meet than they would by chance, if any do."""
+def _pair(a: int, b: int, seen: list[Places], sizes: list[int]) -> CodePair | None:
+    """Return how much rarer two codes meet than they would by chance, if any do.
+
+    A code whose every row has a gap in the other column counts as never expected.
+    """
     both = (seen[a] >= 0) & (seen[b] >= 0)
-    x, y = seen[a][both], seen[b][both]
-    first, second = np.bincount(x).astype(np.float64), np.bincount(y).astype(np.float64)
-    if not both.any() or len(first) * len(second) > MOST_PAIRS:
+    if not both.any() or sizes[a] * sizes[b] > MOST_PAIRS:
         return None
-    met = np.bincount(x * len(second) + y, minlength=len(first) * len(second))
-    expected = np.outer(first, second) / both.sum()
-    missed = np.log(expected / (met.reshape(expected.shape) + 0.5)) - MISSED_FROM
+    x, y = seen[a][both], seen[b][both]
+    first, second = np.bincount(x, minlength=sizes[a]), np.bincount(y, minlength=sizes[b])
+    met = np.bincount(x * sizes[b] + y, minlength=sizes[a] * sizes[b])
+    expected = np.outer(first.astype(np.float64), second) / both.sum()
+    often = np.maximum(expected, EXPECTED_PAIRS)
+    missed = np.log(often / (met.reshape(expected.shape) + 0.5)) - MISSED_FROM
     nats = np.where(expected >= EXPECTED_PAIRS, np.maximum(missed, 0.0), 0.0)
     return CodePair(a, b, nats) if nats.any() else None
 

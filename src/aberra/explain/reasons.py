@@ -203,4 +203,6 @@ def shown_value(value: Any) -> str:
     if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
         return number(float(value))
     text = str(value)
+    if isinstance(value, pd.Timestamp):
+        text = text.removesuffix(" 00:00:00")  # a day needs no hour
     return text if len(text) <= LONGEST_TEXT else text[: LONGEST_TEXT - 1] + "…"
