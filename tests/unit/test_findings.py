@@ -299,3 +299,13 @@ def test_maps_of_neighbouring_slices_are_averaged_and_those_of_old_models_are_no
     assert thick.segmentation.any()
     with pytest.raises(ValueError, match="across"):
         Preparation(across=-1.0)
+
+
+def test_a_scan_of_which_too_much_is_flagged_is_doubted(tmp_path):
+    scan, _ = head_phantom()
+    path = write_nifti(tmp_path / "head.nii.gz", scan.array, scan)
+    calm = score_scan(Dark(), path, tmp_path / "maps", mask="auto", threshold=0.99)
+    odd = score_scan(Dark(), path, tmp_path / "maps", mask="auto", threshold=-1.0)
+    assert calm.remark == ""
+    assert odd.remark.startswith("flagged in 100% of what was looked at")
+    assert "--axes" in odd.remark

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 LEVELS = np.linspace(10, 90, 9)  # percentiles of the head's pixels
 HEAD = 0.1  # what is darker is background
 TOLERANCE = 2.0  # times the largest distance among training scans ...
+MUCH = 0.2  # share of the brain; lesions of 200 ml are rare
 LEAST_LIMIT = 0.08  # ... or this, where training scans are few or all alike
 
 
@@ -24,6 +25,16 @@ def look_of(images: NDArray[np.float32]) -> NDArray[np.float64]:
     if not head.size:
         return np.zeros(len(LEVELS) + 1)
     return np.append(np.percentile(head, LEVELS), head.size / images.size).astype(np.float64)
+
+
+def too_much(share: float) -> str:
+    """Return a warning where so much of a scan is flagged that the scan itself is in doubt."""
+    if share < MUCH:
+        return ""
+    return (
+        f"flagged in {share:.0%} of what was looked at, which is rarely a lesion: it may lie "
+        "otherwise than its header says (see --axes), or come from another kind of scanner"
+    )
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from aberra.errors import DataError
 from aberra.files import write_atomically
 from aberra.localise.collect import MaskOf
 from aberra.localise.findings import Finding, findings, findings_csv, findings_json
-from aberra.localise.likeness import Looks, look_of
+from aberra.localise.likeness import Looks, look_of, too_much
 from aberra.localise.relative import HealthyHeights, SliceMaps
 
 
@@ -100,6 +100,11 @@ class ScoredVolume:
         if self.whole_brain is None:
             return float("nan")
         return float((self.whole_brain & ~self.scored).sum() / self.whole_brain.sum())
+
+    @property
+    def share_flagged(self) -> float:
+        """Share of the voxels looked at that is flagged."""
+        return float(self.segmentation.sum() / max(1, int(self.looked_at.sum())))
 
     @property
     def millilitres(self) -> float:
@@ -280,6 +285,7 @@ def score_scan(
     brain = read_mask(mask(path), scan) if callable(mask) else mask
     scored = score_volume(model, scan, preparation, brain, threshold)
     unlike = "" if looks is None or scored.look is None else looks.remark(scored.look)
+    unlike = unlike or too_much(scored.share_flagged)
     affine, flagged = scored.scan.affine, scored.segmentation
     found = findings(scored.anomaly_map, flagged, affine, p_value=p_value)
     if relative_to is not None:
