@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from aberra import ADC, ADDM, IADC, NearestHealthy, PatchFinder
+from aberra import ADC, ADDM, IADC, NearestHealthy, PatchFinder, SpatialAE
 from aberra.data.scenarios import paste_lesions
 from aberra.errors import RoundsExhaustedWarning
 from aberra.metrics import auroc, best_dice
@@ -46,7 +46,7 @@ def localiser(name: str) -> Any:
     if name == "NearestHealthy":
         return NearestHealthy(holdout=0.0)
     if name != FORMER:
-        kind = {"ADDM": ADDM, "PatchFinder": PatchFinder}[name]
+        kind = {"ADDM": ADDM, "PatchFinder": PatchFinder, "SpatialAE": SpatialAE}[name]
         return kind(train_steps=300, batch_size=8, holdout=0.0)
     return ADDM(
         style="printed",  # whatever is not named here
