@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUNDLE := src/aberra/viewer/static/niivue.js
 
-.PHONY: install bundle demo hello test lint types docs dist oldest newest bench mutants clean
+.PHONY: install bundle demo hello test lint types docs dist dist-check oldest newest bench mutants clean
 
 install: $(READY) bundle
 
@@ -63,6 +63,10 @@ dist: $(READY) $(BUNDLE)
 		backend.build_sdist('dist'); backend.build_wheel('dist')" >.venv/dist.log 2>&1 \
 		|| { tail -n 20 .venv/dist.log; exit 1; }
 	@ls -sh dist
+
+# The wheel alone and with each extra in new environments, used and weighed: results/wheel.md
+dist-check: $(READY)
+	$(BIN)/python -m benchmarks.wheel
 
 # The tests of tables with the oldest versions that pyproject.toml allows, in an environment of their own.
 oldest: $(READY)

@@ -71,7 +71,7 @@ def run(sets: Sequence[str], variants: Sequence[str] = tuple(VARIANTS)) -> None:
             table_name = name.split(",")[0]
             X, y = some_rows(*load_table(table_name), ROWS.get(name, 0))
             settings = {**ensemble, **({"max_rounds": ROUNDS} if table_name in ROWS else {})}
-            model = IADC(DeepSVDD(**detector), **settings)
+            model = IADC(DeepSVDD(**detector), start="equal", **settings)
             trials = run_seeds(model, X, SEEDS[name], rounds_at_least=ROUNDS)
             found = [{"seed": t.seed, **judged(t, y)} for t in trials]
             append_line(RESULTS, {"variant": variant, "set": name, "seeds": found, **environment()})

@@ -133,7 +133,7 @@ def run_rule(model: IADC, X: Scores, seed: int, start: str, rule: Rule) -> Histo
     data = model._validate(X, reset=True)
     setup, entropy = model._setup(data, model.resample), entropy_of(seed)
     history = model._new_history(setup)
-    said = advisers(data, entropy)
+    said = advisers(data, entropy)  # as `aberra.robust.start.advice` asks them
     w, prior = begun(start, history, said)
     while history.goes_on(model.max_rounds):
         scores = member_scores(setup, Turn(entropy, len(history), w * prior))

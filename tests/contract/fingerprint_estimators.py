@@ -234,8 +234,8 @@ def single(name: str, rtol: float, **keywords: Any) -> Case:
     return on_table(lambda: made(name, **keywords, random_state=0), rtol)
 
 
-def robust(name: str, rtol: float, **keywords: Any) -> Case:
-    return on_table(lambda: made("IADC", made(name, **keywords), **ROUNDS), rtol)
+def robust(name: str, rtol: float, start: str = "equal", **keywords: Any) -> Case:
+    return on_table(lambda: made("IADC", made(name, **keywords), start=start, **ROUNDS), rtol)
 
 
 def on_images(name: str, rtol: float, **keywords: Any) -> Case:
@@ -268,11 +268,14 @@ CASES: dict[str, Case] = {
     **{f"{name}()": single(name, rtol) for name, rtol in DEFAULTS.items()},
     **{label: single(name, rtol, **own) for label, (name, own, rtol) in TABLES.items()},
     **{f"IADC({label})": robust(name, rtol, **own) for label, (name, own, rtol) in TABLES.items()},
+    "IADC(AutoEncoder), by default": robust(
+        "AutoEncoder", SINGLE, "auto", **TABLES["AutoEncoder"][1]
+    ),
     "ADC(AutoEncoder)": on_table(
         lambda: made("ADC", made("AutoEncoder", **TABLES["AutoEncoder"][1]), **FEW), SINGLE
     ),
     "IADC(OCSVM), all rows": on_table(
-        lambda: made("IADC", made("OCSVM"), resample=False, **ROUNDS), CHOICE
+        lambda: made("IADC", made("OCSVM"), resample=False, start="equal", **ROUNDS), CHOICE
     ),
     "ADC(IsolationForest)": on_table(lambda: made("ADC", forest(), **FEW)),
     "IADC(IsolationForest)": on_table(lambda: made("IADC", forest(), **ROUNDS)),

@@ -19,7 +19,7 @@ pyod_tests = Path(os.environ.get("ABERRA_PYOD_TESTS", ""), "test_ecod.py")
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::FutureWarning")  # of PyOD's own deprecated methods
+@pytest.mark.filterwarnings("ignore")  # of what PyOD deprecates, and of its own defaults
 @pytest.mark.skipif(not pyod_tests.is_file(), reason="PyOD's test_ecod.py is not there")
 def test_pyods_tests_of_ecod_pass_with_our_model(monkeypatch):
     ecod = pytest.importorskip("pyod.models.ecod")

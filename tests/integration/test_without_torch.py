@@ -110,6 +110,7 @@ COMMANDS = """
 aberra("fit", table, "-o", f"{folder}/m", "--detector", "autoencoder", "--robust", "none")
 aberra("score", f"{folder}/m", table, "-o", f"{folder}/scores.csv")
 aberra("report", f"{folder}/m", table, "-o", f"{folder}/report.html")
+aberra("reproduce", "odds-iadc", "--draw", "--profile", "smoke", "--out", f"{folder}/results")
 """
 
 
@@ -118,6 +119,7 @@ def test_the_shell_fits_scores_and_reports_tables_without_torch(table, tmp_path)
     printed(BARRED + SHELL + COMMANDS, table, tmp_path)
     assert len(pd.read_csv(tmp_path / "scores.csv")) == len(ROWS)
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")
+    assert (tmp_path / "results" / "odds-iadc.md").is_file()
 
 
 def test_scoring_a_table_loads_nothing_that_it_does_not_need(table, tmp_path):

@@ -13,7 +13,7 @@ from sklearn.ensemble import IsolationForest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from aberra import ADC, IADC, AutoEncoder, MultiView
+from aberra import ADC, IADC, OCSVM, AutoEncoder, MultiView
 from aberra.errors import DataError
 from aberra.robust.start import advice
 
@@ -124,7 +124,7 @@ def test_the_default_has_nothing_to_say_about_images_and_raw_frames(detector, X,
 def test_the_first_round_may_go_by_what_the_default_says(start):
     view = ADC(MultiView(), random_state=0).fit(ROWS)
     model = IADC(OneNumber(), n_members=2, resample=False, start=start, random_state=0).fit(ROWS)
-    given = advice(ROWS, model.history_, model.entropy_)
+    given = advice(ROWS, model.history_, np.ones(N), model.entropy_)
     expected = weights_of(view.training_scores(), 0.5)  # of other random numbers
     assert np.corrcoef(given, expected)[0, 1] > 0.9
     first, second = model.history_[0].scores, model.history_[1].scores
@@ -133,3 +133,22 @@ def test_the_first_round_may_go_by_what_the_default_says(start):
     own = weights_of(first, 0.5) * (given if start == "advised" else 1.0)
     mean = np.average(ROWS[:, 0], weights=own)
     np.testing.assert_allclose(second, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("detector", "start"),
+    [
+        (AutoEncoder(epochs=2), "advised"),
+        (OCSVM(), "equal"),
+        (MultiView(), "equal"),
+        (OneNumber(), "equal"),
+    ],
+)
+def test_networks_are_advised_by_default(detector, start):
+    settings = {"n_members": 1, "max_rounds": 2, "resample": False, "random_state": 0}
+    by_default, said = (
+        IADC(detector, start=s, **settings).fit(ROWS).history_ for s in ("auto", start)
+    )
+    assert IADC(detector).start == "auto"
+    assert by_default[0].scores.tobytes() == said[0].scores.tobytes()
+    assert by_default[-1].scores.tobytes() == said[-1].scores.tobytes()

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ def default_hidden(n_features: int) -> tuple[int, ...]:
 @estimator
 class NetworkDetector(Detector):
     """Base of the detectors that train a network."""
+
+    takes_advice: ClassVar[bool] = True  # a first round may be no better than chance
 
     hidden: Sequence[int] | None = parameter(
         "array-like",

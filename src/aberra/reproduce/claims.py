@@ -16,6 +16,7 @@ from aberra.reproduce.store import Record, Store
 from aberra.reproduce.tables import Row
 
 VERDICTS = ("ahead", "level", "behind", "withheld", "stale", "paper had none", "not run")
+COMPARED = VERDICTS[:3]
 NAMED = 1.0  # points of AUROC; an exception below that is not named
 
 
@@ -53,14 +54,18 @@ def verdicts(tables: Mapping[str, Sequence[Row]]) -> str:
         total += count
         lines.append(f"| {name} | {' | '.join(str(count[v]) for v in VERDICTS)} |")
     lines.append(f"| **all** | {' | '.join(str(total[v]) for v in VERDICTS)} |")
-    return "\n".join(lines) + f"\n\n{_in_words(total)}"
+    figures = (row for rows in tables.values() for row in rows if not row.less_is_better)
+    return "\n".join(lines) + f"\n\n{_in_words(total, Counter(row.verdict for row in figures))}"
 
 
-def _in_words(total: Mapping[str, int]) -> str:
-    ahead, level, behind = (total[v] for v in ("ahead", "level", "behind"))
+def _in_words(total: Mapping[str, int], without: Mapping[str, int]) -> str:
+    """Say what the counts mean; `without` leaves out the spreads, where less is better."""
+    ahead, level, behind = (total[v] for v in COMPARED)
+    rest = ", ".join(f"{without[v]} {v}" for v in COMPARED)
     return (
         f"Of the {ahead + level + behind} cells that can be compared with the paper's, {ahead} are "
-        f"ahead, {level} level (within one deviation) and {behind} behind. The verdict on "
+        f"ahead, {level} level (within one deviation) and {behind} behind; without the table of "
+        f"spreads, which says nothing about how well anything is found, {rest}. The verdict on "
         f"{total['withheld']} is withheld: on CIFAR-10 while pixels or classes are not the "
         "paper's, and on spreads, whose printed measure depends on the scale of the scores, where "
         "the ranks do not agree. TABLE.csv says why for each."

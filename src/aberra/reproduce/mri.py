@@ -13,14 +13,12 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aberra.contract.maps import upper_quantile
-from aberra.localise.protocols import Evaluation, anoddpm, standard
-from aberra.localise.restorers import Error, MapStyle
 from aberra.methods import named
 from aberra.metrics import auroc, best_dice, dice
 from aberra.model_file import load, save
@@ -29,6 +27,10 @@ from aberra.reproduce.mri_slices import Slices, head_mask, healthy_parts, pasted
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.store import Record, Setting, Store, key_of
 from aberra.reproduce.work import Job
+
+if TYPE_CHECKING:  # localisers need torch, which the other tables do without
+    from aberra.localise.protocols import Evaluation
+    from aberra.localise.restorers import Error
 
 RATES = (0.0025, 0.005, 0.01, 0.02, 0.04)  # of the head's pixels in healthy slices
 # What is tried on pasted lesions. Starts are shares of T; calls are network calls on the way back.
@@ -132,6 +134,8 @@ def _difference_maps(
     """Return the maps of images in [0, 1] on the scale [-1, 1], as the localisers do."""
     from torch import from_numpy
 
+    from aberra.localise.restorers import MapStyle
+
     x, y = (from_numpy(np.ascontiguousarray(a * 2 - 1)) for a in (images, restored))
     return MapStyle(error, smooth)(x, y)[:, 0].numpy()
 
@@ -167,6 +171,8 @@ def best_rate(model: Any, scene: Scene) -> float:
 
 def judged(model: Any, chosen: dict[str, Any], scene: Scene) -> Record:
     """Evaluate on the tumours: as printed, and with the chosen settings."""
+    from aberra.localise.protocols import anoddpm, standard
+
     sick, started = scene.sick, time.perf_counter()
     printed = model.anomaly_map(sick.images)
     seconds = (time.perf_counter() - started) / len(printed)

@@ -20,6 +20,7 @@ from aberra.reproduce.engines import ENGINES
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.seeds import Trial, run_seeds
 from aberra.reproduce.settings import (
+    advised_names,
     detector_names,
     ensemble_of,
     ensemble_settings,
@@ -108,7 +109,7 @@ def own_jobs(profile: Profile) -> list[Job]:
             compute_odds,
         )
         for name in cheap_first()
-        for detector in detector_names()
+        for detector in advised_names()
     ]
 
 

@@ -115,7 +115,7 @@ def run_seeds(
 
 def _begun(model: IADC, setup: Setup, prior: Scores, seed: int) -> Trial:
     history, entropy = model._new_history(setup), entropy_of(seed)
-    return Trial(seed, history, entropy, *model._first_trust(setup.data, history, prior, entropy))
+    return Trial(seed, history, entropy, *model._first_trust(setup, history, prior, entropy))
 
 
 def _train_singles(

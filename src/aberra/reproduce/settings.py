@@ -22,6 +22,11 @@ def detector_names() -> list[str]:
     return [method.paper for method in methods() if method.paper and method.takes == "table"]
 
 
+def advised_names() -> list[str]:
+    """Return those of them to whose rounds `MultiView` gives advice by default."""
+    return [name for name in detector_names() if in_paper(name).load().takes_advice]
+
+
 def settings_of(name: str, epochs: float = 1.0, **params: Any) -> dict[str, Any]:
     """Return all parameters of a detector, with a share of its epochs, its seed left out."""
     found = {**in_paper(name).load()().get_params(deep=False), **params}

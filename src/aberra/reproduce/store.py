@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -138,5 +138,12 @@ def environment() -> dict[str, Any]:
         ).stdout.strip()
     except OSError:
         commit = ""
-    versions = {name: version(name) for name in PACKAGES}
+    versions = {name: _version(name) for name in PACKAGES}
     return {"commit": commit, "python": platform.python_version(), **versions}
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:  # tables are computed without torch
+        return "not installed"

@@ -103,13 +103,13 @@ class IADC(Ensemble):
         other detectors.""",
     )
     start: str = parameter(
-        StrOptions({"equal", "informed", "advised"}),
-        default="equal",
+        StrOptions({"auto", "equal", "informed", "advised"}),
+        default="auto",
         doc="""What the first round goes by. "equal" is the papers': all rows count the same.
         "informed": members of `MultiView` score the rows first, and the first round counts every
         row by the trust that follows. "advised": this trust counts in every round, on top of what
-        is learnt. For tables; it helps detectors whose first round is little better than
-        chance.""",
+        is learnt; it helps detectors whose first round is little better than chance. "auto" is
+        "advised" for Aberra's networks on tables, and "equal" for all else.""",
     )
     patience: int = parameter(
         Interval(Integral, 1, None, closed="left"),
@@ -164,7 +164,7 @@ class IADC(Ensemble):
         prior = checked_weights(sample_weight, data)
         setup = self._setup(data, self.resample)
         history = self._begin(data, prior, setup)
-        w, prior = self._first_trust(data, history, prior, self.entropy_)  # A1.1
+        w, prior = self._first_trust(setup, history, prior, self.entropy_)  # A1.1
         while history.goes_on(self.max_rounds):  # A1.2, A1.21
             turn = Turn(self.entropy_, len(history), w * prior)
             try:
@@ -239,12 +239,16 @@ class IADC(Ensemble):
         return self.history_
 
     def _first_trust(
-        self, data: Data, history: History, prior: Scores, entropy: int
+        self, setup: Setup, history: History, prior: Scores, entropy: int
     ) -> tuple[Scores, Scores]:
         """Return the weights of the next round, and what counts in every round besides."""
-        if self.start != "equal":
+        start = self.start
+        if start == "auto":
+            advised = setup.trainer.takes_advice and self.image_shape_ is None
+            start = "advised" if advised else "equal"
+        elif start != "equal":
             self._check_start()
-        return first_trust(self.start, data, history, prior, entropy)
+        return first_trust(start, setup.data, history, prior, entropy)
 
     def _check_start(self) -> None:
         """Refuse rows about which `MultiView` has nothing to say."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from aberra.contract.members import Data, Scores
 from aberra.detectors.multiview import MultiView
 from aberra.rng import single_thread
@@ -21,17 +19,17 @@ def first_trust(
     w = history.next_weights(len(data))
     if start == "equal":
         return w, prior
-    given = advice(data, history, entropy)
+    given = advice(data, history, prior, entropy)
     if start == "advised":
         return w, prior * given
     return (w if len(history) else given), prior
 
 
-def advice(data: Data, history: History, entropy: int) -> Scores:
-    """Return the trust that follows from what `MultiView` says about the rows."""
+def advice(data: Data, history: History, prior: Scores, entropy: int) -> Scores:
+    """Return the trust that follows from what `MultiView`, told the prior trust, says of rows."""
     view = MultiView()
     with single_thread():
         prepared = view._prepare(data)
     setup = Setup(view, prepared, data, N_ADVISERS, resample=False)
-    turn = Turn(entropy, ADVICE, np.ones(len(data)))
+    turn = Turn(entropy, ADVICE, prior)
     return history.trust_by(train_round(setup, [turn])[1][0].scores)
