@@ -79,7 +79,7 @@ def fit(
         choice(
             [method.shell for method in (*FOR_TABLES, *FOR_IMAGES)],
             f"The method, by a name from the list below. Default: {DETECTOR['table']} for tables, "
-            f"{DETECTOR['images']} for images and scans.",
+            f"{DETECTOR['images']} for images, {DETECTOR['volumes']} for scans.",
             metavar="<name>",
         ),
     ] = None,

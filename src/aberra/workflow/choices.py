@@ -24,7 +24,7 @@ TAKES: dict[Source, Takes] = {"table": "table", "images": "images", "volumes": "
 # Rules for the threshold, that of the default detector first. A test compares them with those of
 # aberra.thresholds, which would take long to import for a page of help.
 FLAGGING = ("fdr", "robust_z", "knee", "mixture", "tail", "target_rate", "consensus")
-DETECTOR: dict[Source, str] = {"table": "multiview", "images": "addm", "volumes": "addm"}
+DETECTOR: dict[Source, str] = {"table": "multiview", "images": "addm", "volumes": "patch-finder"}
 ROBUST: dict[Source, str] = {"table": "iadc", "images": ALONE, "volumes": ALONE}
 CALLED: dict[Source, str] = {"table": "a table", "images": "images", "volumes": "scans"}
 

@@ -77,8 +77,8 @@ def fit(
     output : path, optional
         The model file to write. By default nothing is written.
     detector : str or estimator, optional
-        Name of a method, or an unfitted detector. By default "multiview" for tables and "addm" for
-        images and scans.
+        Name of a method, or an unfitted detector. By default "multiview" for tables, "addm" for
+        images and "patch-finder" for scans.
     robust : {"iadc", "adc", "none"}, optional
         How to cope with training data that is partly anomalous. By default "iadc" for tables and
         "none" for images and scans.

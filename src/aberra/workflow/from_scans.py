@@ -63,7 +63,8 @@ def fit_scans(
         continues it. By default nothing is written.
     detector : str or estimator, optional
         Name of a method for images, such as "ddpm" or "DDPM", or an unfitted localiser with
-        settings of your own. By default "addm".
+        settings of your own. By default "patch-finder", which finds most on tumours of another
+        scanner and on pasted lesions (results/brain_pieces.md).
     robust : {"iadc", "adc", "none"}, default="none"
         How to cope with slices that are not healthy: an ensemble that learns in rounds how far to
         trust each slice, an ensemble that trusts all of them, or the localiser alone, which trains
