@@ -290,7 +290,8 @@ def _about_faults(lines: list[dict[str, Any]]) -> list[str]:
         "## Kills", "",
         f"A fit of {N_FILES * FILE_ROWS:,} rows x {N_COLUMNS} columns in {N_FILES} files: "
         f"{2 * N_FILES} tasks in two passes; scoring: {N_FILES} tasks. `kill -9` at a random "
-        "moment: for the raylet and all workers of the second node, or for one busy worker.", "",
+        "moment: for the raylet and all workers of the second node, or for one busy worker. Where "
+        "nothing was begun twice, the node was between two tasks.", "",
         "| job | killed | after tasks begun | tasks needed | tasks begun | extra | same bytes |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
@@ -309,8 +310,9 @@ def _about_speed(lines: list[dict[str, Any]]) -> list[str]:
     found = [
         "## The engine", "",
         f"The second pass over {lines[0]['rows']:,} rows x {LONG_COLUMNS} columns, workers warm. "
-        "Processor time is that of all processes, Ray's own included; the busiest worker's share "
-        "of it is what the pass would take if nobody else used the machine.", "",
+        "Processor time is that of all processes, Ray's own included. On this busy machine the "
+        "wall time says little; the processor time of the busiest worker is about what the pass "
+        "would take if nobody else used the machine.", "",
         "| where | wall s | CPU s | of it the driver | busiest worker, CPU s | load average |",
         "|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -85,10 +85,10 @@ def stepping_down(scores: Array, rate: float) -> float:
 
 
 def run() -> None:
-    """Do what is not in the file yet, one draw of everything after the other."""
+    """Do what is not in the file yet, one share of dirt after the other."""
     known = {(line["kind"], line["share"], line["draw"]) for line in read(LINES)}
-    for draw in range(DRAWS):
-        for share in SHARES:
+    for share in SHARES:
+        for draw in range(DRAWS):
             for kind in KINDS:
                 if (kind, share, draw) not in known:
                     line = compared(kind, share, draw)
