@@ -28,6 +28,7 @@ TOOLS = [
 ]
 # Old libraries beside new neighbours warn of what will change; what is asked is whether they work.
 QUIET = ["-p", "no:cacheprovider", "-W", "ignore::DeprecationWarning", "--noconftest"]
+QUIET += ["--hypothesis-profile=ci"]  # its deadlines are for machines that do nothing else
 # Tables, from files to flags, with nothing but the core. The tests' common settings need torch.
 UNITS = """csv_check drift evidence far_cells feedback metrics multiview ocsvm resampling scaling
     scenarios sources tables thresholds weighting"""

@@ -130,7 +130,8 @@ def test_the_first_round_may_go_by_what_the_default_says(start):
     first, second = model.history_[0].scores, model.history_[1].scores
     mean = np.average(ROWS[:, 0], weights=given)
     np.testing.assert_allclose(first, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
-    own = weights_of(first, 0.5) * (given if start == "advised" else 1.0)
+    own = weights_of(first, 0.5)
+    own = (1 + own) / 2 * given if start == "advised" else own  # half of the way, and the advice
     mean = np.average(ROWS[:, 0], weights=own)
     np.testing.assert_allclose(second, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
 

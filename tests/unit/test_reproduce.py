@@ -156,6 +156,7 @@ def test_arrays_are_kept_beside_the_numbers(tmp_path):
     record = store.read("odds")[key_of(setting)]
     assert record["setting"] == setting
     assert record["torch"]
+    assert record["processor"]
     np.testing.assert_array_equal(store.arrays("odds", record["key"])["ADC"], [0, 1, 2])
     assert store.arrays("odds", "nothing") is None
 

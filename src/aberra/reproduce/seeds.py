@@ -21,6 +21,7 @@ from aberra.rng import draw_seeds, entropy_of, single_thread
 from aberra.robust.history import History
 from aberra.robust.iadc import IADC
 from aberra.robust.rounds import Setup, Turn, train_and_score, train_round
+from aberra.robust.start import first_trust, next_trust
 
 
 @dataclass
@@ -40,6 +41,7 @@ class Trial:
     seed: int
     history: History
     entropy: int
+    start: str
     first: Scores  # weights of the first round
     prior: Scores  # what counts in every round besides
     single: Scores = field(default_factory=lambda: np.empty(0))
@@ -50,7 +52,7 @@ class Trial:
     def turn(self) -> Turn:
         """Return what this seed brings to its next round."""
         history = self.history
-        weights = history.next_weights(len(self.prior)) if len(history) else self.first
+        weights = next_trust(self.start, history, len(self.prior)) if len(history) else self.first
         return Turn(self.entropy, len(history), weights * self.prior)
 
 
@@ -114,8 +116,9 @@ def run_seeds(
 
 
 def _begun(model: IADC, setup: Setup, prior: Scores, seed: int) -> Trial:
-    history, entropy = model._new_history(setup), entropy_of(seed)
-    return Trial(seed, history, entropy, *model._first_trust(setup, history, prior, entropy))
+    history, entropy, start = model._new_history(setup), entropy_of(seed), model._start_of(setup)
+    begun = first_trust(start, setup.data, history, prior, entropy)
+    return Trial(seed, history, entropy, start, *begun)
 
 
 def _train_singles(

@@ -128,7 +128,7 @@ def _ends_a_line(file: io.BufferedRandom, size: int) -> bool:
 
 @cache
 def environment() -> dict[str, Any]:
-    """Describe what makes a result: versions, and the commit where there is one."""
+    """Describe what makes a result: versions, processor, and the commit where there is one."""
     try:
         commit = subprocess.run(
             ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"],
@@ -139,7 +139,8 @@ def environment() -> dict[str, Any]:
     except OSError:
         commit = ""
     versions = {name: _version(name) for name in PACKAGES}
-    return {"commit": commit, "python": platform.python_version(), **versions}
+    where = {"python": platform.python_version(), "processor": _processor()}
+    return {"commit": commit, **where, **versions}
 
 
 def _version(name: str) -> str:
@@ -147,3 +148,11 @@ def _version(name: str) -> str:
         return version(name)
     except PackageNotFoundError:  # tables are computed without torch
         return "not installed"
+
+
+def _processor() -> str:
+    """Return the processor's name: another kind rounds otherwise, and training carries it far."""
+    known = Path("/proc/cpuinfo")
+    lines = known.read_text("utf-8").splitlines() if known.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor())

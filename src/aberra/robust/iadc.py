@@ -25,7 +25,7 @@ from aberra.robust.ensemble import RESAMPLE, RESAMPLE_DOC, Ensemble
 from aberra.robust.history import History, Round
 from aberra.robust.resampling import Resample
 from aberra.robust.rounds import Setup, Turn, train_round
-from aberra.robust.start import first_trust
+from aberra.robust.start import first_trust, next_trust
 from aberra.scikit import Interval, StrOptions
 
 logger = logging.getLogger(__name__)
@@ -108,8 +108,9 @@ class IADC(Ensemble):
         doc="""What the first round goes by. "equal" is the papers': all rows count the same.
         "informed": members of `MultiView` score the rows first, and the first round counts every
         row by the trust that follows. "advised": this trust counts in every round, on top of what
-        is learnt; it helps detectors whose first round is little better than chance. "auto" is
-        "advised" for Aberra's networks on tables, and "equal" for all else.""",
+        is learnt, and each round changes what is learnt by half as much; it helps detectors whose
+        first round is little better than chance. "auto" is "advised" for Aberra's networks on
+        tables, and "equal" for all else.""",
     )
     patience: int = parameter(
         Interval(Integral, 1, None, closed="left"),
@@ -164,7 +165,8 @@ class IADC(Ensemble):
         prior = checked_weights(sample_weight, data)
         setup = self._setup(data, self.resample)
         history = self._begin(data, prior, setup)
-        w, prior = self._first_trust(setup, history, prior, self.entropy_)  # A1.1
+        start = self._start_of(setup)
+        w, prior = first_trust(start, data, history, prior, self.entropy_)  # A1.1
         while history.goes_on(self.max_rounds):  # A1.2, A1.21
             turn = Turn(self.entropy_, len(history), w * prior)
             try:
@@ -176,7 +178,7 @@ class IADC(Ensemble):
                 logger.warning("interrupted: keeping the %d finished rounds", len(history))
                 break
             history.append(found)
-            w = history.next_weights(len(data))  # A1.20
+            w = next_trust(start, history, len(data))  # A1.20
             if history.kept == len(history) - 1:
                 self.members_ = members
             advance("rounds", len(history) / self.max_rounds, history.note())
@@ -238,17 +240,14 @@ class IADC(Ensemble):
         self.history_ = replace(last, patience=self.patience, reason="", rounds=rounds)
         return self.history_
 
-    def _first_trust(
-        self, setup: Setup, history: History, prior: Scores, entropy: int
-    ) -> tuple[Scores, Scores]:
-        """Return the weights of the next round, and what counts in every round besides."""
-        start = self.start
-        if start == "auto":
+    def _start_of(self, setup: Setup) -> str:
+        """Return what the first round goes by: as asked for, or what suits the detector."""
+        if self.start == "auto":
             advised = setup.trainer.takes_advice and self.image_shape_ is None
-            start = "advised" if advised else "equal"
-        elif start != "equal":
+            return "advised" if advised else "equal"
+        if self.start != "equal":
             self._check_start()
-        return first_trust(start, setup.data, history, prior, entropy)
+        return self.start
 
     def _check_start(self) -> None:
         """Refuse rows about which `MultiView` has nothing to say."""

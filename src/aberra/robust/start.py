@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from aberra.contract.members import Data, Scores
 from aberra.detectors.multiview import MultiView
 from aberra.rng import single_thread
@@ -16,13 +18,28 @@ def first_trust(
     start: str, data: Data, history: History, prior: Scores, entropy: int
 ) -> tuple[Scores, Scores]:
     """Return the weights of the next round, and what counts in every round besides."""
-    w = history.next_weights(len(data))
+    w = next_trust(start, history, len(data))
     if start == "equal":
         return w, prior
     given = advice(data, history, prior, entropy)
     if start == "advised":
         return w, prior * given
     return (w if len(history) else given), prior
+
+
+def next_trust(start: str, history: History, n: int) -> Scores:
+    """Return what the rounds so far say about the trust in the coming one.
+
+    In the papers the last round alone decides. Where there was advice, each round goes half of the
+    way from the trust before to its own, because its own ranking may be worse than the advice
+    (benchmarks/settle_study.py).
+    """
+    if start != "advised":
+        return history.next_weights(n)
+    w = np.ones(n)
+    for t in range(len(history)):
+        w = (w + history.weights(t)) / 2
+    return w
 
 
 def advice(data: Data, history: History, prior: Scores, entropy: int) -> Scores:
