@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 
 import aberra
 from aberra.cli import app as shell
+from aberra.contract.scorer import Scorer
 from aberra.declare import parameters_of
 from aberra.explain.glossary import GLOSSARY
 from aberra.methods import methods
@@ -51,7 +52,8 @@ MODULES = {
 def methods_of(cls: type) -> list[str]:
     """Return the names of the methods that a user calls."""
     parameters = {field.name for field in parameters_of(cls)}
-    maps = set() if cls.__name__ in ("ADC", "IADC") or cls.localises.fget(cls) else MAPS
+    localises = issubclass(cls, Scorer) and cls.localises.fget(cls)
+    maps = set() if cls.__name__ in ("ADC", "IADC") or localises else MAPS
     found = [
         name
         for name in dir(cls)
@@ -68,7 +70,10 @@ def class_page(name: str, cls: type) -> str:
 
 
 def function_page(name: str) -> str:
-    """Return the page of a function."""
+    """Return the page of a function, or of a class that is no method."""
+    found = getattr(aberra, name)
+    if inspect.isclass(found):
+        return class_page(name, found)
     return f"{name}\n{'=' * len(name)}\n\n.. currentmodule:: aberra\n\n.. autofunction:: {name}\n"
 
 
@@ -124,8 +129,8 @@ def reference_index() -> str:
     for title, group in groups.items():
         rows = [(f":class:`aberra.{m.name}`", m.sentence) for m in group]
         parts += [title, "-" * len(title), "", table(rows), ""]
-    rows = [(f":func:`aberra.{n}`", first_line(getattr(aberra, n))) for n in aberra.FUNCTIONS]
-    parts += ["Functions", "---------", "", table(rows), ""]
+    rows = [(f":obj:`aberra.{n}`", first_line(getattr(aberra, n))) for n in aberra.FUNCTIONS]
+    parts += ["Functions, and streams", "----------------------", "", table(rows), ""]
     rows = [(f":doc:`{name} <{name}>`", f"{title}.") for name, title in MODULES.items()]
     rows.append((":doc:`The commands <commands>`", "All options of the shell."))
     parts += ["Modules and commands", "--------------------", "", table(rows), ""]

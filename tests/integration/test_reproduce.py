@@ -133,5 +133,5 @@ def test_the_list_counts_cells(tmp_path):
         "what": found["odds-iadc"]["what"],
         "done": 0,
         "stale": 0,
-        "cells": 6 * (6 * 2 + 5) * 2,
+        "cells": 6 * (6 * 2 + 4) * 2,
     }

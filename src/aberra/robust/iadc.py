@@ -109,8 +109,8 @@ class IADC(Ensemble):
         "informed": members of `MultiView` score the rows first, and the first round counts every
         row by the trust that follows. "advised": this trust counts in every round, on top of what
         is learnt, and each round changes what is learnt by half as much; it helps detectors whose
-        first round is little better than chance. "auto" is "advised" for Aberra's networks on
-        tables, and "equal" for all else.""",
+        first round is little better than chance. "auto" is "advised" for `AutoEncoder`,
+        `DeepSVDD`, `RSRAE` and `HybridOCSVM` on tables, and "equal" for all else.""",
     )
     patience: int = parameter(
         Interval(Integral, 1, None, closed="left"),
