@@ -46,7 +46,6 @@ NETWORKS: dict[str, tuple[Callable[..., Any], int]] = {  # and its training step
     "ADDM-other-contrasts": (Recontrasted, STEPS),
     "PatchFinder": (PatchFinder, STEPS),
     "PatchFinder, 5000 steps": (PatchFinder, 5 * STEPS),
-    "ADDM, 5000 steps": (ADDM, 5 * STEPS),
 }
 
 Images = NDArray[np.float32]
@@ -122,7 +121,8 @@ def pieces(slices: Slices, seed: int) -> Iterator[tuple[str, Maps]]:
              if network_path(name, seed).exists()}  # fmt: skip
     for name, model in ready.items():
         yield from network_rows(shared, name, model)
-    for pair in (("ADDM", "PatchFinder"), ("ADDM, 5000 steps", "PatchFinder, 5000 steps")):
+    finders = ("PatchFinder", "PatchFinder, 5000 steps")
+    for pair in [("ADDM", finder) for finder in finders]:
         if set(pair) <= set(ready):
             ways: Ways = [(ready[pair[0]], 0.1), (ready[pair[1]], None)]
             row = " with ".join(pair)

@@ -6,7 +6,7 @@ an image, logit (B, 1, h, w) that of a pixel being foreign, and w (B,) are sampl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 
 import torch
@@ -31,6 +31,7 @@ from aberra.scikit import Interval, StrOptions
 
 PLAIN = 0.2  # a change of this size, of a range of 2, is certainly foreign
 GROUPS = 8
+LEAST_STEPS = 5000  # with 1000, bright lesions are hardly found: results/brain_pieces.md
 LONGEST_GRADIENT = 1.0
 GAIN, SHADE = (0.85, 1.1), 0.15  # of another scanner
 BEST = Style(error="absolute", smooth=3)  # chosen on pasted lesions: results/brain_pieces.md
@@ -175,6 +176,12 @@ class PatchFinder(NetworkLocaliser):
     style: StyleName | None = changed(
         StrOptions({"best"}), None, default=None, doc="There is one style, which None stands for."
     )
+    train_steps: int | None = changed(
+        Interval(Integral, 1, None, closed="left"),
+        None,
+        default=None,
+        doc="Number of training steps. None takes it from the preset, but at least 5000.",
+    )
     smooth: int | None = changed(
         Interval(Integral, 1, None, closed="left"),
         None,
@@ -186,7 +193,9 @@ class PatchFinder(NetworkLocaliser):
     members_: Finders = learnt()
 
     def _preset(self) -> DiffusionPreset:
-        return filled(DIFFUSION_PRESETS[self.preset], self)
+        preset = DIFFUSION_PRESETS[self.preset]
+        longer = max(preset.train_steps, LEAST_STEPS)
+        return filled(replace(preset, train_steps=longer), self)
 
     def _style(self) -> Style:
         return filled(BEST, self)
