@@ -1,6 +1,6 @@
 """The wheel, installed alone and with each extra, and what each installation can do and weighs.
 
-    python -m benchmarks.wheel [--extras report view ...] [--out results/wheel.md] [--keep FOLDER]
+    python -m benchmarks.wheel [--extras report view ...] [--torch torch==2.13.0+cpu]
 
 The wheel is built from this checkout and installed into a new environment with nothing else. Every
 extra gets a copy of that environment, so that only the extra itself is installed again. In each of
@@ -213,11 +213,12 @@ def core(folder: Path, wheel: Path) -> Place:
     return place
 
 
-def with_extra(place: Place, wheel: Path, extra: str) -> Place:
-    """Return a copy of the environment with an extra besides."""
+def with_extra(place: Place, wheel: Path, extra: str, first: str) -> Place:
+    """Return a copy of the environment with an extra besides; torch comes first if it is needed."""
     made = Place(place.home.with_name(extra), place.folder)
     shutil.copytree(place.home, made.home, symlinks=True, copy_function=os.link)
-    made.pip(f"aberra[{extra}] @ {wheel.as_uri()}")
+    wanted = [first] if first and extra in ("images", "mri") else []
+    made.pip(*wanted, f"aberra[{extra}] @ {wheel.as_uri()}")
     return made
 
 
@@ -262,6 +263,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--extras", nargs="*", default=list(USES), choices=list(USES))
     parser.add_argument("--out", type=Path, default=ROOT / "results" / "wheel.md")
+    parser.add_argument("--torch", default="", help="which torch, such as torch==2.13.0+cpu")
     parser.add_argument("--keep", type=Path, help="folder of the environments, to be used again")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -278,7 +280,7 @@ def main() -> None:
         }
         asked.out.write_text(page(sizes, took))
         for extra in asked.extras:
-            place = with_extra(alone, wheel, extra)
+            place = with_extra(alone, wheel, extra, asked.torch)
             sizes[extra] = weight(place)
             USES[extra](place)
             print(extra, "works", flush=True)
