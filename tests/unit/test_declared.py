@@ -23,8 +23,9 @@ def names(requirements):
 CORE = names(PROJECT["dependencies"])
 EXTRAS = {extra: names(held) for extra, held in PROJECT["optional-dependencies"].items()}
 EXTRAS["mri"] = (EXTRAS["mri"] - {"aberra"}) | EXTRAS["images"]  # who reads scans reads pictures
+EXTRAS["dicom"] = (EXTRAS["dicom"] - {"aberra"}) | EXTRAS["mri"]
 EXTRAS["dev"] -= {"aberra"}  # with its own extra, docs
-USED = ("mri", "report", "view", "serve", "pyod", "onnx", "ray")
+USED = ("dicom", "report", "view", "serve", "pyod", "onnx", "ray")
 FOR_USERS = CORE.union(*(EXTRAS[extra] for extra in USED))
 
 

@@ -255,6 +255,7 @@ def test_every_estimator_of_the_package_can_be_saved():
     import aberra
 
     public = {name for name in aberra.__all__ if isinstance(getattr(aberra, name), type)}
+    public.remove("Stream")  # whose `model_` is saved: what it remembers is no model
     assert public == set(CLASSES)
     for name in public:
         always, _ = learnt_kinds(CLASSES[name])
