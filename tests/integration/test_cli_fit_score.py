@@ -394,7 +394,7 @@ def test_scans(scans, tmp_path):
     assert list(said["errors"]) == ["broken.nii.gz"]
     table = pd.read_csv(out / "scores.csv").set_index("scan")
     assert table.columns.tolist() == [
-        "map", "segmentation", "score", "percentile", "millilitres", "findings", "not_scored",
+        "map", "segmentation", "score", "percentile", "z", "millilitres", "findings", "not_scored",
         "remark", "error"
     ]  # fmt: skip
     assert table["score"]["ward/sick.nii.gz"] > table["score"]["h.nii.gz"]
