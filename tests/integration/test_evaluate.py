@@ -66,6 +66,7 @@ def test_lesions_are_found_and_everything_is_written(data, tmp_path):
     assert "http://" not in html
 
 
+@pytest.mark.slow
 def test_a_scan_without_a_mask_is_left_out_and_named(data, tmp_path):
     (tmp_path / "masks").mkdir()
     one = data / "masks" / "a_lesion.nii.gz"

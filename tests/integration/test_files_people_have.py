@@ -169,6 +169,7 @@ def test_fit_and_score_take_them_all(rows, tmp_path):
     assert scored.drift.verdict == "steady"
 
 
+@pytest.mark.slow
 def test_standard_input_and_output(rows, tmp_path):
     rows.to_csv(tmp_path / "rows.csv", index=False)
     fit(tmp_path / "rows.csv", tmp_path / "m.aberra", robust="none")

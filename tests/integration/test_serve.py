@@ -161,6 +161,7 @@ def test_models_of_images_are_refused():
         open_service(OCSVM().fit(np.random.default_rng(0).normal(size=(20, 1, 3, 3))))
 
 
+@pytest.mark.slow
 def test_the_command_starts_and_stops_cleanly(fitted, rows):
     words = [sys.executable, "-c", "from aberra.cli import main; main()", "--json", "serve"]
     process = subprocess.Popen(

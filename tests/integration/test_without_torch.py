@@ -114,6 +114,7 @@ aberra("reproduce", "odds-iadc", "--draw", "--profile", "smoke", "--out", f"{fol
 """
 
 
+@pytest.mark.slow
 def test_the_shell_fits_scores_and_reports_tables_without_torch(table, tmp_path):
     pytest.importorskip("jinja2")
     printed(BARRED + SHELL + COMMANDS, table, tmp_path)

@@ -301,6 +301,7 @@ def test_maps_of_neighbouring_slices_are_averaged_and_those_of_old_models_are_no
         Preparation(across=-1.0)
 
 
+@pytest.mark.slow
 def test_a_scan_of_which_too_much_is_flagged_is_doubted(tmp_path):
     scan, _ = head_phantom()
     path = write_nifti(tmp_path / "head.nii.gz", scan.array, scan)
