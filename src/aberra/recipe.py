@@ -177,7 +177,7 @@ def _healthy(value: Any) -> bool:
 
 
 def _heights(value: Any) -> bool:
-    """Say whether there is a table of numbers for each place on some planes."""
+    """Say whether there are deviations above 0 and rising heights for each place on some planes."""
     from aberra.localise.relative import SHARES, SIDE
 
     if not isinstance(value, dict) or set(value) != {"first", "table"}:
@@ -187,8 +187,10 @@ def _heights(value: Any) -> bool:
     except (TypeError, ValueError):
         return False
     shape = (SIDE, SIDE, 2 + len(SHARES))
-    fine = table.ndim == 4 and len(table) > 0 and table.shape[1:] == shape
-    return fine and _number(value["first"]) and bool(np.isfinite(table).all())
+    if table.ndim != 4 or not len(table) or table.shape[1:] != shape:
+        return False
+    sound = np.isfinite(table).all() and (table[..., 1] > 0).all()
+    return _number(value["first"]) and bool(sound and (np.diff(table[..., 2:]) >= 0).all())
 
 
 # What each field holds; doubts and choices are looked at where they are made.

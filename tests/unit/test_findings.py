@@ -3,7 +3,8 @@
 import csv
 import io
 import json
-from dataclasses import replace
+import shutil
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.prepare import Preparation
 from aberra.data.mri.volume import direction_matrix
 from aberra.data.sources import kind_of_path
-from aberra.errors import ArgumentError, DataError
+from aberra.errors import ArgumentError, DataError, ModelFileError
 from aberra.localise.findings import findings, findings_csv, findings_json
 from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
 from aberra.localise.relative import SHARES, HealthyHeights, SliceMaps
@@ -236,7 +237,8 @@ def test_held_out_scans_give_percentiles_and_p_values(tmp_path, monkeypatch):
     assert pd.read_csv(tmp_path / "maps" / "s_findings.csv")["p_value"][0] == 0.5
     held = json.loads((tmp_path / "maps" / "s_findings.json").read_text())
     assert len(held["findings"]) == line["findings"]
-    score(fitted, tmp_path / "sick", tmp_path / "both", relative=True)
+    both = shutil.copytree(tmp_path / "maps", tmp_path / "both")  # asked for afterwards
+    score(fitted, tmp_path / "sick", both, relative=True)
     place = tuple(round(v) for v in sick.to_voxels((-30, 20, 30)))
     percentile, z = (
         read_nifti(tmp_path / "both" / f"s_{what}.nii.gz").array for what in ("percentile", "z")
@@ -310,3 +312,23 @@ def test_a_scan_of_which_too_much_is_flagged_is_doubted(tmp_path):
     assert calm.remark == ""
     assert odd.remark.startswith("flagged in 100% of what was looked at")
     assert "--axes" in odd.remark
+
+
+@pytest.mark.parametrize("forge", ["deviation", "order", "shape", "text", "first"])
+def test_forged_heights_of_healthy_scans_are_refused(forge):
+    held = asdict(HealthyScans([1.0], [0.0], HealthyHeights.of(some_heights(1))))
+    recipe = Recipe("volumes", "scans", 3, healthy=held)
+    assert Recipe.of(recipe.notes()).healthy_scans().heights == HealthyHeights(**held["heights"])
+    place = held["heights"]["table"][0][0]
+    if forge == "deviation":
+        place[0][1] = 0.0  # everything would be infinitely odd
+    elif forge == "order":
+        place[0][2] = 1e9
+    elif forge == "shape":
+        place.pop()
+    elif forge == "text":
+        place[0][0] = "x"
+    else:
+        held["heights"]["first"] = float("nan")
+    with pytest.raises(ModelFileError, match="healthy"):
+        Recipe.of(recipe.notes())

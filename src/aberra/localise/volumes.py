@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -288,21 +288,26 @@ def score_scan(
     unlike = unlike or too_much(scored.share_flagged)
     affine, flagged = scored.scan.affine, scored.segmentation
     found = findings(scored.anomaly_map, flagged, affine, p_value=p_value)
-    if relative_to is not None:
-        for ending, values in zip(
-            (PERCENTILE, DEVIATIONS), scored.relative(relative_to), strict=True
-        ):
-            note = f"Aberra: {scored.description}"
-            write_nifti(folder / f"{stem(path)}{ending}.nii.gz", values, scan, note)
-    return _write(scored, found, path, folder, unlike)
+    further = (
+        {}
+        if relative_to is None
+        else dict(zip((PERCENTILE, DEVIATIONS), scored.relative(relative_to), strict=True))
+    )
+    return _write(scored, found, path, folder, unlike, further)
 
 
 def _write(
-    scored: ScoredVolume, found: list[Finding], path: Path, folder: Path, remark: str
+    scored: ScoredVolume,
+    found: list[Finding],
+    path: Path,
+    folder: Path,
+    remark: str,
+    further: Mapping[str, NDArray[np.float32]],
 ) -> ScanRecord:
     name, note = stem(path), f"Aberra: {scored.description}"
     about = {"scan": path.name, "slices": scored.description, "remark": remark}
-    write_nifti(folder / f"{name}{SCORED}.nii.gz", scored.looked_at, scored.scan, note)
+    for ending, values in {SCORED: scored.looked_at, **further}.items():
+        write_nifti(folder / f"{name}{ending}.nii.gz", values, scored.scan, note)
     write_atomically(folder / f"{name}{FINDINGS}", findings_csv(found))
     write_atomically(folder / f"{name}_findings.json", findings_json(found, about))
     return ScanRecord(

@@ -128,7 +128,6 @@ def describe_derivatives(source: Path, results: Path, version: str) -> None:
         "BIDSVersion": str(held.get("BIDSVersion", "1.9.0")),
         "DatasetType": "derivative",
         "GeneratedBy": [{"Name": "aberra", "Version": version}],
-        "SourceDatasets": [{"URL": source.resolve().as_uri()}],
     }
     write_atomically(results / DESCRIPTION, (json.dumps(described, indent=1) + "\n").encode())
 

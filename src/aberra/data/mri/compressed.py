@@ -48,7 +48,7 @@ def register() -> None:
 def unreadable(uid: Any) -> str | None:
     """Return the name of a compression that nothing which is installed can undo; else None."""
     register()
-    if not uid.is_compressed or not uid.is_transfer_syntax:
+    if not uid.is_transfer_syntax or not uid.is_compressed:
         return None
     decoders = need("pydicom.pixels", "mri", "Reading scans")
     return None if decoders.get_decoder(uid).is_available else str(uid.name)
