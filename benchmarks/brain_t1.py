@@ -3,6 +3,7 @@
 ABERRA_DATA=... python -m benchmarks.brain_t1 make        the model file of the package
 ABERRA_DATA=... python -m benchmarks.brain_t1 note        how it scores healthy scans, into the file
 ABERRA_DATA=... python -m benchmarks.brain_t1 measure     results/brain_t1.jsonl; --seed: lesions
+ABERRA_DATA=... python -m benchmarks.brain_t1 across --seed 11      results/brain_across.jsonl
 
 The model keeps averages of slices of healthy IXI subjects, prepared as `aberra score` prepares
 scans. The subjects of the eight whole volumes train nothing and place no threshold: they are
@@ -12,7 +13,7 @@ measured, once as they are and twelve times with a lesion pasted in world coordi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,8 @@ from aberra import NearestHealthy, load
 from aberra.contract.maps import TOP_SHARE
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.files import read_volume
-from aberra.data.mri.grid import cut
-from aberra.data.mri.prepare import Preparation, prepare
+from aberra.data.mri.grid import covered, cut, put_back
+from aberra.data.mri.prepare import Preparation, place_slices, prepare
 from aberra.data.mri.volume import Volume
 from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
 from aberra.localise.likeness import Looks, look_of
@@ -40,6 +41,7 @@ from benchmarks.records import append, data_folder, environment
 
 MODEL = Path("src/aberra/pretrained/brain-t1.aberra")
 RESULTS = Path("results/brain_t1.jsonl")
+ACROSS = Path("results/brain_across.jsonl")
 PREPARATION = Preparation(normalise="slice", headroom=1.5)
 IN_STACK = replace(PREPARATION, below_top=(0.0, 70.0))  # the first slice is the top
 STACK = np.array([[0, 0, 2.0, 0], [0, -2.0, 0, 0], [-2.0, 0, 0, 0], [0, 0, 0, 1.0]])
@@ -52,6 +54,15 @@ SHADES = {"dark": (0.2, 0.7), "bright": (1.25, 1.6)}  # times the tissue around
 
 Images = NDArray[np.float32]
 Flags = NDArray[np.bool_]
+
+JOINED: dict[str, Callable[[Images], Images]] = {  # maps of slices 2 mm apart
+    "alone": lambda maps: maps,
+    "Gaussian, 2 mm": lambda maps: ndimage.gaussian_filter1d(maps, 1, axis=0),
+    "Gaussian, 3 mm": lambda maps: ndimage.gaussian_filter1d(maps, 1.5, axis=0),
+    "Gaussian, 4 mm": lambda maps: ndimage.gaussian_filter1d(maps, 2, axis=0),
+    "median of 3": lambda maps: ndimage.median_filter(maps, (3, 1, 1)),
+    "median of 5": lambda maps: ndimage.median_filter(maps, (5, 1, 1)),
+}
 
 
 def volumes() -> list[Path]:
@@ -231,17 +242,46 @@ def outcome(
     }
 
 
+def across(args: argparse.Namespace) -> None:
+    """Compare ways of joining the maps of neighbouring slices, on lesions of a seed of its own."""
+    model, recipe = load(MODEL), Recipe.of(load_notes(MODEL))
+    assert recipe is not None
+    alone = replace(recipe, preparation={**recipe.preparation, "across": 0.0})
+    rng, paths = np.random.default_rng(args.seed), volumes()
+    for k in range(args.lesions):
+        scan = read_volume(paths[k % len(paths)], AXES)
+        brain = brain_mask(scan)
+        seen = covered(place_slices(brain, scan.anatomy, PREPARATION), scan)
+        kind = ("dark", "bright")[k % 2]
+        sick, mask, size = with_lesion(scan, brain, seen, kind, rng)
+        found = scored(model, alone, sick, brain_mask(sick))
+        for name, way in JOINED.items():
+            line = {"seed": args.seed, "number": k, "lesion": kind, "ml": round(size, 1)}
+            line |= {"way": name, **_found_by(way(found.maps), found, mask)}
+            append(ACROSS, {**line, **environment()})
+            print(line, flush=True)
+
+
+def _found_by(maps: Images, found: ScoredVolume, mask: Flags) -> dict[str, Any]:
+    joined = np.where(found.looked_at, put_back(maps, found.grid, found.scan), 0)
+    peak = np.unravel_index(int(joined.argmax()), mask.shape)
+    best = best_dice(mask[found.looked_at], joined[found.looked_at])[0]
+    inside = bool(ndimage.binary_dilation(mask)[peak])
+    return {"peak inside": inside, "best dice": round(best, 3)}
+
+
 def main() -> None:
     """Read the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("task", choices=("make", "note", "measure"))
+    parser.add_argument("task", choices=("make", "note", "measure", "across"))
     parser.add_argument("--kept", type=int, default=290)
+    parser.add_argument("--lesions", type=int, default=16, help="of the task across")
     parser.add_argument("--seed", type=int, default=7, help="of the pasted lesions")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    {"make": make, "note": noted, "measure": measure}[args.task](args)
+    {"make": make, "note": noted, "measure": measure, "across": across}[args.task](args)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,15 @@ from typer.testing import CliRunner
 
 from aberra import IntensityThreshold
 from aberra.cli import app
+from aberra.data.mri.files import read_volume
 from aberra.data.mri.nifti import write_nifti
 from aberra.data.mri.phantom import head_phantom
 from aberra.errors import DataError
+from aberra.localise.volumes import score_volume
 from aberra.report.evaluation import OutlinedSlice, chosen_cases
 from aberra.workflow import evaluate, fit
-from aberra.workflow.evaluating import interval_over, mask_of
+from aberra.workflow.evaluating import _slices, interval_over, mask_of
+from aberra.workflow.opened import opened
 
 PLACES = {"a": (-30, 20, 30), "b": (25, -20, 35), "c": None}
 
@@ -123,3 +126,13 @@ def test_pictures_show_the_middle_and_the_worst_and_never_the_best():
     assert chosen_cases(slices[-1:], [0.0], 0.5) == []
     (only,) = chosen_cases(slices[:2], dices, 0.5)
     assert [case.name for case in only.cases] == ["0", "1"]
+
+
+@pytest.mark.slow
+def test_the_maps_that_are_judged_are_those_that_score_writes(data):
+    known = opened(data / "model.aberra")
+    preparation = known.recipe.scan_preparation()
+    path, mask = data / "scans" / "a_t1w.nii.gz", data / "masks" / "a_lesion.nii.gz"
+    judged = _slices(known.model, path, mask, preparation, None)
+    scored = score_volume(known.model, read_volume(path), preparation, "auto", 1.0)
+    np.testing.assert_array_equal(judged.maps, scored.maps)
