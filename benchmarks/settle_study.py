@@ -22,7 +22,6 @@ from scipy.stats import rankdata
 
 from aberra import IADC, MultiView
 from aberra.data.registry import load_table
-from aberra.metrics import auroc
 from aberra.reproduce.settings import detector_of, settings_of
 from aberra.reproduce.store import append_line, read_lines
 from aberra.rng import draw_seeds, entropy_of
@@ -31,6 +30,7 @@ from aberra.robust.rounds import Setup, Turn, _drawn_rows, train_and_score, trai
 from aberra.robust.start import ADVICE, N_ADVISERS
 from aberra.robust.weighting import apart_weights
 from benchmarks.records import environment
+from benchmarks.start_study import story_of
 
 RESULTS, TABLE = Path("results/settle_study.jsonl"), Path("results/settle_study.md")
 SEEDS = range(3)
@@ -189,13 +189,7 @@ def measured(detector: str, name: str, start: str, rule: str, seed: int) -> dict
     trust = "apart" if "all apart" in start else "median"
     model = IADC(base, max_rounds=15, trust=trust)
     history = run_rule(model, X, seed, start, RULES[rule])
-    return {
-        "auroc": 100 * auroc(y, history[history.kept].scores),
-        "rounds": [round(100 * auroc(y, line.scores), 2) for line in history],
-        "crossings": history.crossings(),
-        "kept": history.kept,
-        "cpu_seconds": round(time.process_time() - begun, 1),
-    }
+    return story_of(history, y, time.process_time() - begun)
 
 
 def run(sets: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aberra import IADC
 from aberra.data.registry import load_table
@@ -24,6 +25,7 @@ from aberra.metrics import auroc
 from aberra.reproduce.seeds import run_seeds
 from aberra.reproduce.settings import detector_of, settings_of
 from aberra.reproduce.store import append_line, read_lines
+from aberra.robust.history import History
 from benchmarks.records import environment
 
 RESULTS, TABLE = Path("results/start_study.jsonl"), Path("results/start_study.md")
@@ -40,6 +42,7 @@ PAIRS = [  # the cheap ones first
     ("AE", "shuttle"),
     ("DAGPR", "satimage-2"),
 ]
+Labels = NDArray[Any]
 Line = dict[str, Any]
 Key = tuple[str, str, str, int]
 
@@ -57,14 +60,18 @@ def measured(detector: str, name: str, start: str, seed: int) -> Line:
     base = detector_of({"detector": detector, "params": settings_of(detector)})
     begun = time.process_time()
     (trial,) = run_seeds(IADC(base, start=start), X, [seed])
-    history = trial.history
+    single = {"single": 100 * auroc(y, trial.single)}
+    return {**single, **story_of(trial.history, y, time.process_time() - begun)}
+
+
+def story_of(history: History, y: Labels, seconds: float) -> Line:
+    """Return how the rounds went, by the labels."""
     return {
         "auroc": 100 * auroc(y, history[history.kept].scores),
-        "single": 100 * auroc(y, trial.single),
         "rounds": [round(100 * auroc(y, line.scores), 2) for line in history],
         "crossings": history.crossings(),
         "kept": history.kept,
-        "cpu_seconds": round(time.process_time() - begun, 1),
+        "cpu_seconds": round(seconds, 1),
     }
 
 
