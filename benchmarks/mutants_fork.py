@@ -24,7 +24,7 @@ LIBRARIES = (
     "sklearn.ensemble", "sklearn.neighbors", "sklearn.impute", "sklearn.pipeline", "pandas",
     "pyarrow.parquet", "numba", "torch", "torch.nn.functional", "torch.optim",
     "monai.networks.nets", "einops", "nibabel", "pydicom", "safetensors.torch", "skops.io",
-    "hypothesis", "hypothesis.extra.numpy", "PIL.Image", "lightning.fabric", "matplotlib.pyplot",
+    "PIL.Image", "lightning.fabric", "matplotlib.pyplot",
 )  # fmt: skip
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow"]
 OPTIONS += ["-o", "addopts=--strict-markers --import-mode=importlib"]
@@ -60,9 +60,9 @@ def work(folder: str, tests: list[str], answer: int) -> None:
     os.environ["PYTHONPATH"] = source
     first = FirstFailure()
     code = pytest.main([*OPTIONS, *tests], plugins=[first])
-    name = first.name or (None if code == 0 else f"pytest ended with {int(code)}")
-    os.write(answer, json.dumps(name).encode())
-    os._exit(0)
+    if first.name is not None or code == 0:
+        os.write(answer, json.dumps(first.name).encode())
+    os._exit(int(code))
 
 
 def answer_to(request: dict[str, Any]) -> dict[str, Any]:
@@ -70,16 +70,25 @@ def answer_to(request: dict[str, Any]) -> dict[str, Any]:
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        work(request["folder"], request["tests"], writing)
+        try:
+            work(request["folder"], request["tests"], writing)
+        finally:
+            os._exit(3)
     os.close(writing)
     with os.fdopen(reading) as stream:
         text = stream.read()
     _, status, used = os.wait4(child, 0)
     with suppress(ProcessLookupError):  # what it may have left behind
         os.killpg(child, signal.SIGKILL)
-    died = "it never ended" if os.WTERMSIG(status) == signal.SIGALRM else "the process died"
-    name = json.loads(text) if text else died
+    name = json.loads(text) if text else _died(status)
     return {"first": name, "seconds": round(used.ru_utime + used.ru_stime, 1)}
+
+
+def _died(status: int) -> str:
+    """Say what ended a process that did not answer."""
+    if not os.WIFSIGNALED(status):
+        raise RuntimeError("pytest did not come to the tests")
+    return "it never ended" if os.WTERMSIG(status) == signal.SIGALRM else "the process died"
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """The importance weights and the crossings against their closed forms."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -107,6 +108,18 @@ def test_a_ranking_that_is_still_restless_has_not_settled():
     assert not restless.settled()
     assert restless.goes_on(max_rounds=10)
     assert restless.kept == restless.replay(0.5) == 8
+
+
+@pytest.mark.parametrize(("ratio", "calm"), [(0.5, 12), (0.2, 8)])
+def test_at_rest_is_a_quarter_of_the_crossings_of_unrelated_rankings(ratio, calm):
+    base = np.arange(200.0)  # by chance: r (1 - r) 200, which is 50 or 32
+    for swapped, at_rest in ((calm, True), (calm + 1, False)):
+        other = base.copy()
+        other[:swapped], other[-swapped:] = base[-swapped:], base[:swapped]
+        history = _history([base, other, base, other], ratio)
+        assert history.crossings() == [swapped] * 3
+        assert history.settled() is at_rest
+        assert history.kept == (1 if at_rest else 3)
 
 
 def _history(rounds, outlier_ratio, patience=2):
