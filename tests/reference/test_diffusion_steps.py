@@ -13,11 +13,14 @@ from torch.nn import functional as F
 from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import linear_schedule, p_sample
 from aberra.diffusion.training import DiffusionPlan, train_denoiser
+from aberra.localise.frame import frame_for
+from aberra.localise.restorers import MapStyle
+from aberra.localise.walk import SCORING_SEED, Denoisers, Walk
 from aberra.loop import Tempo, batch_of
 from aberra.nets.discriminator import DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
 from aberra.nets.unet import UNetPlan, denoiser
-from aberra.rng import draw_seeds
+from aberra.rng import draw_seeds, torch_generator
 
 CPU = Place(torch.device("cpu"))
 SEED, T = 5, 40
@@ -68,7 +71,7 @@ def alpha_bar():
 
 
 def level(t):
-    return alpha_bar()[t].view(-1, 1, 1, 1)
+    return alpha_bar()[t].reshape(-1, 1, 1, 1)
 
 
 def mean_of(values, w):
@@ -129,6 +132,51 @@ def test_training_is_the_method_written_out(adversarial):
     moved = float((expected - untrained).abs().mean())
     # Not the parameters: a shift before a norm has no gradient but rounding, which Adam enlarges.
     assert float((found - expected).abs().mean()) < 2e-3 * moved
+
+
+def backwards(xt, t, s, x0_hat, z):
+    """Take one reverse step by the posterior, or without noise if z is None."""
+    if z is None:
+        eps = (xt - level(t).sqrt() * x0_hat) / (1 - level(t)).sqrt()
+        return level(s).sqrt() * x0_hat + (1 - level(s)).sqrt() * eps
+    kept = level(t) / level(s)
+    mean = level(s).sqrt() * (1 - kept) * x0_hat + kept.sqrt() * (1 - level(s)) * xt
+    return mean / (1 - level(t)) + ((1 - level(s)) * (1 - kept) / (1 - level(t))).sqrt() * z
+
+
+def walked(net, sampler):
+    """Return the mean of two restorations from step 20 in three strides; all images share noise."""
+    total = torch.zeros_like(IMAGES)
+    for draw in range(2):
+        generator = torch_generator(SCORING_SEED + draw)
+
+        def field(generator=generator):
+            return NOISES["pyramid"]((1, 1, 8, 8), generator, IMAGES.device)
+
+        x = level(20).sqrt() * IMAGES + (1 - level(20)).sqrt() * field()
+        for t, s in ((20, 13), (13, 7), (7, 0)):
+            eps_hat = net(x, torch.full((8,), t / T))
+            x0_hat = ((x - (1 - level(t)).sqrt() * eps_hat) / level(t).sqrt()).clamp(-1, 1)
+            x = backwards(x, t, s, x0_hat, field() if sampler == "ddpm" and s else None)
+        total += x0_hat
+    return total / 2
+
+
+@pytest.mark.parametrize("sampler", ["ddpm", "ddim"])
+def test_restoring_is_the_walk_written_out(sampler):
+    nets = [denoiser(PLAN.unet, seed).eval() for seed in (1, 2)]
+    for net in nets:  # an untrained one answers nothing
+        for k, p in enumerate(net.parameters()):
+            p.data += 0.2 * torch.randn(p.shape, generator=torch.Generator().manual_seed(k))
+    way = Walk(T, "linear", "pyramid", 0.75, 0.5, 3, sampler, 2)
+    frame = frame_for(IMAGES.numpy(), (1, 8, 8), 8, 1)
+    members = Denoisers(frame=frame, style=MapStyle("absolute"), way=way, nets=nets)
+    found = members.restore(IMAGES)
+    with torch.no_grad():
+        expected = torch.stack([walked(net, sampler) for net in nets])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    assert members.n_calls == 6
+    assert replace(members, way=replace(way, sampling_steps=None)).n_calls == 40
 
 
 def test_the_reverse_step_has_the_mean_and_variance_of_the_posterior():
