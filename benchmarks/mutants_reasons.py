@@ -23,6 +23,11 @@ class Reason(NamedTuple):
 EVERYWHERE = (
     (r"^@dataclass\(.*(frozen|eq|repr|kw_only|slots)=", r"^(True|False) ->",
      "whether a class is frozen, compared or shown: nobody assigns, compares or prints one"),
+    (r"field\(.*repr=", r"^False -> True", "whether a field is shown"),
+    (r"strict=True", r"^True -> False", "a guard: both are always of one length"),
+    (r"perf_counter\(\)", r"(Sub|Div) ->", "seconds that are shown and decide nothing"),
+    (r"lru_cache\(maxsize=", r"->", "how many results are kept, not which"),
+    (r"overwrite_\w+=True", r"^True -> False", "whether memory is used again"),
 )  # fmt: skip
 
 REASONS: tuple[Reason, ...] = ()
