@@ -30,7 +30,7 @@ MODEL_FILE = (
 
 TESTS: dict[str, tuple[str, ...]] = {
     "robust/adc.py": (ENSEMBLES, ALGORITHM),
-    "robust/by_blocks.py": BLOCKS,
+    "robust/by_blocks.py": (*_unit("blocks"), *BLOCKS[:2]),
     "robust/committee.py": (ENSEMBLES, f"{REFERENCE}members_one_by_one.py"),
     "robust/ensemble.py": (ENSEMBLES, *_unit("workflow_plan"), f"{WHOLE}foreign.py"),
     "robust/history.py": ROUNDS,
@@ -85,7 +85,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "localise/likeness.py": _unit("likeness", "nearest"),
     "localise/nearest.py": _unit("nearest"),
     "localise/network.py": LOCALISE,
-    "localise/patch_finder.py": _unit("patch_finder"),
+    "localise/patch_finder.py": (STEPS, *_unit("patch_finder")),
     "localise/patches.py": _unit("patch_finder"),
     "localise/protocols.py": _unit("protocols"),
     "localise/reconstruction.py": LOCALISE[::-1],

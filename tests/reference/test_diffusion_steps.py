@@ -14,12 +14,14 @@ from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import linear_schedule, p_sample
 from aberra.diffusion.training import DiffusionPlan, train_denoiser
 from aberra.localise.frame import frame_for
+from aberra.localise.patch_finder import FinderPlan, train_finder
+from aberra.localise.patches import blurred, pasted, recontrasted
 from aberra.localise.restorers import MapStyle
 from aberra.localise.walk import SCORING_SEED, Denoisers, Walk
 from aberra.loop import Tempo, batch_of
 from aberra.nets.discriminator import DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
-from aberra.nets.unet import UNetPlan, denoiser
+from aberra.nets.unet import UNetPlan, denoiser, finder
 from aberra.rng import draw_seeds, torch_generator
 
 CPU = Place(torch.device("cpu"))
@@ -47,8 +49,8 @@ WEIGHTS = torch.linspace(0.05, 1, 8)
 class Adam:
     """Adam (Kingma and Ba 2015), line by line, after clipping the gradient's length."""
 
-    def __init__(self, net, betas):
-        self.parameters, self.betas, self.k = list(net.parameters()), betas, 0
+    def __init__(self, net, betas, clip=PLAN.clip):
+        self.parameters, self.betas, self.k, self.clip = list(net.parameters()), betas, 0, clip
         self.m = [torch.zeros_like(p) for p in self.parameters]
         self.v = [torch.zeros_like(p) for p in self.parameters]
 
@@ -58,7 +60,7 @@ class Adam:
         self.k += 1
         b1, b2 = self.betas
         for p, g, m, v in zip(self.parameters, found, self.m, self.v, strict=True):
-            g = g * min(1.0, PLAN.clip / (float(length) + 1e-6))
+            g = g * min(1.0, self.clip / (float(length) + 1e-6))
             m.copy_(b1 * m + (1 - b1) * g)
             v.copy_(b2 * v + (1 - b2) * g**2)
             corrected = (v / (1 - b2**self.k)).sqrt() + 1e-8
@@ -131,6 +133,43 @@ def test_training_is_the_method_written_out(adversarial):
     untrained = denoiser(plan.unet, draw_seeds(SEED, 2, n=2)[0])(IMAGES, t).detach()
     moved = float((expected - untrained).abs().mean())
     # Not the parameters: a shift before a norm has no gradient but rounding, which Adam enlarges.
+    assert float((found - expected).abs().mean()) < 2e-3 * moved
+
+
+FINDER = FinderPlan(
+    UNetPlan(1, (8, 8), 1, (False, False), 1, 4), Tempo(4, 4, 2e-3), ema=0.2, contrast=0.7
+)
+
+
+def finder_by_hand():
+    """Return the running average of a network that finds patches, after all steps."""
+    (own,) = draw_seeds(SEED, 2, n=1)
+    net, average = finder(FINDER.unet, own), finder(FINDER.unet, own)
+    optimiser = Adam(net, (0.9, 0.999), clip=1.0)
+    for step in range(4):
+        batch = batch_of(IMAGES, WEIGHTS, 4, SEED, step, CPU)
+        x = recontrasted(batch.x, batch, 0.7, (0.85, 1.1), 0.15)
+        y, cover = pasted(x, batch)
+        added, logit = net.found(y)
+        visible = blurred((y - x).abs(), 5) / 0.2  # a change of a tenth of the range is plain
+        target = torch.where(cover > 0, visible.clamp(max=1), 0)
+        crossed = F.binary_cross_entropy_with_logits(logit, target, reduction="none")
+        loss = 0
+        for k in range(4):
+            gap, inside = (y - added - x)[k].abs(), cover[k] > 0
+            covered = gap[inside].mean() if inside.any() else 0
+            loss = loss + batch.w[k] * (crossed[k].mean() + covered / 2 + gap.mean() / 2) / 4
+        optimiser.step(loss, 2e-3)
+        keep = min(0.2, (1 + step) / (10 + step))
+        for old, new in zip(average.parameters(), net.parameters(), strict=True):
+            old.data = keep * old.data + (1 - keep) * new.data
+    return average.eval()
+
+
+def test_finding_patches_is_learnt_as_written_out():
+    found = train_finder(IMAGES, WEIGHTS, FINDER, SEED, CPU)(IMAGES).detach()
+    expected = finder_by_hand()(IMAGES).detach()
+    moved = float((expected - IMAGES).abs().mean())
     assert float((found - expected).abs().mean()) < 2e-3 * moved
 
 
