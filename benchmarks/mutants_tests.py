@@ -9,6 +9,7 @@ def _unit(*names: str) -> tuple[str, ...]:
     return tuple(f"{UNIT}{name}.py" for name in names)
 
 
+DECLARED = f"{UNIT}detectors_declared.py"
 ALGORITHM = f"{REFERENCE}algorithm_1.py"
 ENSEMBLES = f"{WHOLE}ensembles.py"
 ROUNDS = (*_unit("weighting", "resampling"), ALGORITHM, ENSEMBLES)
@@ -116,3 +117,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "nets/stacked.py": COMPILED,
     "nets/unet.py": (STEPS, f"{WHOLE}diffusion_training.py", *_unit("localise")),
 }
+
+# Modules that declare parameters: their defaults are promises.
+for _module in (
+    "robust/ensemble.py", "robust/iadc.py", "robust/stream.py", "detectors/dagpr.py",
+    "detectors/deep_svdd.py", "detectors/multiview.py", "detectors/network.py",
+    "detectors/ocsvm.py", "detectors/rsrae.py", "localise/nearest.py", "localise/patch_finder.py",
+    "localise/base.py", "localise/network.py",
+):  # fmt: skip
+    TESTS[_module] += (DECLARED,)
