@@ -38,13 +38,17 @@ COMPILED = "@compiled"  # what is above a compiled function
 
 
 def drawn(args: argparse.Namespace) -> list[Mutant]:
-    """Return the mutants of this seed that are to be tried: those with names first."""
+    """Return the mutants of this seed that are to be tried: those with names first.
+
+    Then one of each module, another of each, and so on: a run that is stopped has seen all modules.
+    """
     chosen = args.modules or TESTS
-    found = [p.mutant() for p in PLANTED if args.modules is None or p.module in args.modules]
-    for module in chosen:
-        every = mutants(module)
-        random.Random(f"{args.seed} {module}").shuffle(every)
-        found += [make() for make in every[: args.each]]
+    found = [p.mutant() for p in PLANTED if p.module in chosen]
+    every = {module: mutants(module) for module in chosen}
+    for module, own in every.items():
+        random.Random(f"{args.seed} {module}").shuffle(own)
+    for k in range(args.each):
+        found += [own[k]() for own in every.values() if k < len(own)]
     fates = {_key(line): line["killed_by"] for line in read(args.cells) if "module" in line}
     wanted = [m for m in found if _key(vars(m)) not in fates]
     if args.again:

@@ -12,6 +12,7 @@ def _unit(*names: str) -> tuple[str, ...]:
 DECLARED = f"{UNIT}detectors_declared.py"
 ALGORITHM = f"{REFERENCE}algorithm_1.py"
 ENSEMBLES = f"{WHOLE}ensembles.py"
+MAPS = f"{WHOLE}ensembles_of_localisers.py"
 ROUNDS = (*_unit("weighting", "resampling"), ALGORITHM, ENSEMBLES)
 BLOCKS = (f"{WHOLE}any_size.py", f"{WHOLE}long_tables.py", *_unit("blocks"))
 MULTIVIEW = _unit("multiview", "evidence", "far_cells")
@@ -24,18 +25,19 @@ STEPS = f"{REFERENCE}diffusion_steps.py"
 DIFFUSION = (STEPS, *_unit("diffusion", "noise"), f"{WHOLE}diffusion_training.py")
 LOCALISE = _unit("localise", "localisers_rivals")
 SCANS = (f"{WHOLE}volumes.py", *_unit("localise"))
+PARTS = f"{UNIT}trained_parts.py"
 MODEL_FILE = (
     *_unit("model_file", "derive", "trained_parts"), f"{WHOLE}model_file_damage.py",
     f"{WHOLE}borders_models.py",
 )  # fmt: skip
 
 TESTS: dict[str, tuple[str, ...]] = {
-    "robust/adc.py": (ENSEMBLES, ALGORITHM),
+    "robust/adc.py": (f"{WHOLE}any_size.py", ALGORITHM, ENSEMBLES, MAPS),
     "robust/by_blocks.py": (*_unit("blocks"), *BLOCKS[:2]),
-    "robust/committee.py": (ENSEMBLES, f"{REFERENCE}members_one_by_one.py"),
-    "robust/ensemble.py": (ENSEMBLES, *_unit("workflow_plan"), f"{WHOLE}foreign.py"),
+    "robust/committee.py": (MAPS, ENSEMBLES),
+    "robust/ensemble.py": (MAPS, ENSEMBLES, *_unit("workflow_plan"), f"{WHOLE}foreign.py"),
     "robust/history.py": ROUNDS,
-    "robust/iadc.py": (*ROUNDS[2:], *_unit("workflow_plan")),
+    "robust/iadc.py": (*ROUNDS[2:], *_unit("workflow_plan"), MAPS),
     "robust/levels.py": _unit("levels", "stream"),
     "robust/resampling.py": _unit("resampling"),
     "robust/rounds.py": (ALGORITHM, ENSEMBLES),
@@ -49,9 +51,9 @@ TESTS: dict[str, tuple[str, ...]] = {
     "diffusion/simplex.py": _unit("noise"),
     "diffusion/simplex_cpu.py": _unit("noise"),
     "diffusion/training.py": (DIFFUSION[0], DIFFUSION[3], *_unit("watching")),
-    "loop.py": (STEPS, *_unit("watching"), f"{WHOLE}diffusion_training.py", *LOCALISE[1:]),
+    "loop.py": (STEPS, *_unit("watching"), f"{WHOLE}diffusion_training.py"),
     "detectors/aims.py": COMPILED,
-    "detectors/autoencoder.py": NETWORKS,
+    "detectors/autoencoder.py": (*NETWORKS, PARTS),
     "detectors/base.py": (*_unit("ocsvm", "weights_arrive"), ENSEMBLES),
     "detectors/column_tails.py": MULTIVIEW,
     "detectors/compiled_forest.py": MULTIVIEW,
@@ -59,7 +61,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "detectors/compiled_views.py": MULTIVIEW,
     "detectors/convolutions.py": NETWORKS,
     "detectors/dagpr.py": (*_unit("dagpr", "weights_arrive"), f"{REFERENCE}members_one_by_one.py"),
-    "detectors/deep_svdd.py": NETWORKS[1:],
+    "detectors/deep_svdd.py": (*NETWORKS[1:], PARTS),
     "detectors/evidence.py": (*_unit("evidence", "multiview"),),
     "detectors/far_cells.py": _unit("far_cells", "multiview"),
     "detectors/foreign.py": (f"{WHOLE}foreign.py", ENSEMBLES),
@@ -68,11 +70,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "detectors/inverse_covariance.py": MULTIVIEW,
     "detectors/landmarks.py": MULTIVIEW,
     "detectors/multiview.py": MULTIVIEW,
-    "detectors/network.py": NETWORKS[1:],
+    "detectors/network.py": (*NETWORKS[1:], ALGORITHM),
     "detectors/objectives.py": _unit("losses", "dagpr", "weights_arrive"),
     "detectors/ocsvm.py": _unit("ocsvm", "weights_arrive"),
     "detectors/robust_covariance.py": MULTIVIEW,
-    "detectors/rsrae.py": NETWORKS[1:],
+    "detectors/rsrae.py": (*NETWORKS[1:], PARTS),
     "detectors/scaling.py": _unit("scaling", "weights_arrive"),
     "detectors/training.py": COMPILED,
     "localise/base.py": LOCALISE,

@@ -25,6 +25,9 @@ def test_the_style_stands_for_all_settings_that_are_left_open():
         "adversarial_weight": 0.05,
         "adversarial_stride": 1,
     }
+    best = {"noise": "pyramid", "start": 0.1, "sampling_steps": 1, "n_draws": 4, "norm_groups": 8}
+    best |= {"error": "absolute", "smooth": 5, "adversarial_weight": 0.5}
+    assert {name: ADDM().settings()[name] for name in best} == best  # as the parameters say
     model = ADDM(style="printed")
     assert {name: model.settings()[name] for name in printed} == printed
     assert {name: ADDM().settings()[name] for name in printed} != printed
@@ -59,6 +62,20 @@ def test_the_preset_of_the_paper_is_what_the_papers_say():
     assert plan.unet == UNetPlan(1, widths, 2, attention, patch=1)
     assert plan_of(ADDM("paper", style="best"), 256).adversarial_weight == 0.5
     assert plan_of(DDPM("paper"), 256).discriminator is None
+
+
+def test_presets_for_smaller_images_stay_what_they_were():
+    for name, size, tempo, ema, unet in (
+        ("small", 64, Tempo(1500, 8, 4e-4), 0.995, ((32, 64, 128), 1, (False, False, True))),
+        ("medium", 128, Tempo(20_000, 16, 2e-4), 0.999,
+         ((32, 64, 128, 128), 2, (False, False, False, True))),
+    ):  # fmt: skip
+        plan = plan_of(ADDM(name), size)
+        assert (plan.tempo, plan.ema, plan.highest, plan.decay) == (tempo, ema, 0.5, 1.0)
+        assert plan.unet == UNetPlan(1, *unet, patch=2, groups=8)
+        assert plan.discriminator == DiscriminatorPlan(1, 32 if size == 64 else 64, 3)
+        assert ADDM(name)._preset().image_size == size
+        assert ADDM(name, style="printed").settings()["sampling_steps"] == 10
 
 
 def test_small_images_are_not_halved_to_nothing_by_the_discriminator():

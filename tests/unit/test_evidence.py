@@ -19,6 +19,8 @@ def test_a_rare_code_counts_below_the_ordinary_ones(rng):
     np.testing.assert_allclose(found.nats(np.array([[7.0]])), 0.5 * (np.log(ordinary) - 3.5))
     np.testing.assert_allclose(found.nats(np.array([[9.0]])), 0.5 * (np.log(2 * ordinary) - 3.5))
     np.testing.assert_array_equal(found.nats(column[:1200, None]), 0.0)
+    few = evidence(np.repeat([0.0, 1.0, 2.0], 10)[:, None])  # too few to say that one is rare
+    np.testing.assert_array_equal(few.nats(np.array([[2.5]])), 0.0)
 
 
 def test_numbers_are_no_codes(rng):

@@ -67,6 +67,7 @@ def test_the_best_cut_is_the_best_of_all_cuts(pooled):
     assert gain == pytest.approx(max(gains.values()))
     assert place == pytest.approx(max(gains, key=gains.get))
     assert best_cut(np.ones(5), pooled)[0] == -1.0
+    assert best_cut(np.r_[np.zeros(9), np.ones(9)], pooled) == (1.0, 0.5)  # not between equals
 
 
 def test_path_length_is_the_mean_depth_of_a_random_tree():

@@ -154,6 +154,9 @@ def test_replay_equals_a_run_with_that_ratio():
                 live.append(Round(s, 0.0))
         assert long.replay(r) == live.kept
         assert live.crossings() == long.crossings(r)[: len(live) - 1]
+    still = _history([base, base, *rounds], 0.5)
+    assert still.replay(0.3) == 1  # a ranking that stands still at once
+    assert _history(rounds[:1], 0.5).replay(0.3) == 0
 
 
 # Trust that only rows lose which lie apart
