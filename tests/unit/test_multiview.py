@@ -219,6 +219,23 @@ def test_views_come_to_one_scale_by_their_bulk():
     assert (middle[0] - low) / TENTH == pytest.approx(scale[0], rel=0.25)
 
 
+def test_the_bulk_of_a_view_is_its_median_and_lowest_tenth_or_its_deviation_where_these_are_one():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    for n_same in (0, 150):
+        X[:n_same] = 0.3
+        views = MultiView(random_state=0).fit(X).members_
+        view, odd = views.members[0], views.members[0].oddness(views.lens.look(X))
+        low, middle = quantiles_of(odd)
+        np.testing.assert_allclose(view.middle, middle)
+        alone = middle - low <= 1e-9 * odd.std(axis=1)
+        assert not alone.all() if n_same == 0 else alone.any()
+        np.testing.assert_allclose(view.low, np.where(alone, middle - odd.std(axis=1), low))
+
+
+def quantiles_of(odd):
+    return np.array([quantiles(view, np.ones(len(view)), (0.1, 0.5)) for view in odd]).T
+
+
 def test_a_view_that_may_lift_adds_its_part_of_what_it_is_above_the_mean():
     nats = np.array([[1.0, 5.0], [3.0, 1.0], [8.0, 0.5]])  # of three views, for two rows
     table = np.arange(-8 * 64, 40 * 64 + 1) / 64  # nats that are the deviate itself
