@@ -10,7 +10,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.neighbors import LocalOutlierFactor
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, OneClassSVM
 
@@ -86,6 +86,7 @@ def test_a_machine_whose_arrays_do_not_fit_is_refused(name, change):
 def test_neighbours_whose_arrays_do_not_fit_are_refused(name, change):
     near = LocalOutlierFactor(n_neighbors=5, novelty=True, algorithm="brute").fit(X)
     check_detector(near, "here")
+    check_detector(NearestNeighbors(algorithm="brute").fit(X[:1]), "here")
     with pytest.raises(ModelFileError, match="nearest neighbours do not fit"):
         check_detector({"inner": [spoilt(near, **{name: change})]}, "here")
     with pytest.raises(ModelFileError, match="learns from labels"):
