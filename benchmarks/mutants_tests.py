@@ -27,7 +27,7 @@ LOCALISE = _unit("localise", "localisers_rivals")
 SCANS = (f"{WHOLE}volumes.py", *_unit("localise"))
 PARTS = f"{UNIT}trained_parts.py"
 MODEL_FILE = (
-    *_unit("soundness", "model_file", "derive", "trained_parts"), f"{WHOLE}model_file_damage.py",
+    *_unit("derive", "soundness", "model_file", "trained_parts"), f"{WHOLE}model_file_damage.py",
     f"{WHOLE}borders_models.py",
 )  # fmt: skip
 
