@@ -131,9 +131,15 @@ def test_the_first_round_may_go_by_what_the_default_says(start):
     mean = np.average(ROWS[:, 0], weights=given)
     np.testing.assert_allclose(first, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
     own = weights_of(first, 0.5)
-    own = (1 + own) / 2 * given if start == "advised" else own  # half of the way, and the advice
-    mean = np.average(ROWS[:, 0], weights=own)
+    own = (1 + own) / 2 if start == "advised" else own  # half of the way, and the advice
+    always = given if start == "advised" else 1
+    mean = np.average(ROWS[:, 0], weights=own * always)
     np.testing.assert_allclose(second, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+    new = weights_of(second, 0.5)
+    own = (own + new) / 2 if start == "advised" else new
+    mean = np.average(ROWS[:, 0], weights=own * always)
+    third = model.history_[2].scores
+    np.testing.assert_allclose(third, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
 
 
 @pytest.mark.parametrize(
