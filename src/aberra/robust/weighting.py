@@ -56,6 +56,17 @@ def apart_weights(s: Scores) -> Scores:
     return np.where(group_apart(s), 0.0, expit((edge - bulk(s).deviates(s)) / SOFTNESS))
 
 
+def in_quartiles(s: Scores) -> Scores:
+    """Return scores in units of the distance from the median to the upper quartile.
+
+    So the scores of different detectors can be added. Where a quarter of the rows share the median,
+    the distance to the largest score is the unit.
+    """
+    middle, upper = np.quantile(s, (0.5, 0.75))
+    unit = upper - middle or s.max() - middle or 1.0
+    return (s - middle) / unit
+
+
 def newly_doubted(w: Scores, previous: Scores) -> int:
     """Count the rows in which the trust has fallen below 1/2 since the last round."""
     return int(np.count_nonzero((w < 0.5) & (previous >= 0.5)))
