@@ -131,9 +131,9 @@ RULES = {
     "calm steps": Rule(trusted=calm_steps),
 }
 # What members of `MultiView` say about the rows may count in several ways. "advised" multiplies the
-# trust by theirs; "apart" does so by their own rule, which doubts only what lies apart from the bulk;
-# "joint" adds their scores to the detector's, both on one scale, before trust is worked out. The
-# library's "advised" start is "advised and joint" here, half of the way.
+# trust by theirs; "apart" does so by their own rule, which doubts only what lies apart from the
+# bulk; "joint" adds their scores to the detector's, both on one scale, before trust is worked out.
+# The library's "advised" start is "advised and joint" here, half of the way.
 STARTS = (
     "equal",
     "informed",

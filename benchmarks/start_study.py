@@ -106,8 +106,9 @@ def table() -> None:
             cells += [worse(each["equal"], each[w]) for w in ("gentle", "advised")]
             lines.append(f"| {detector} | {name} | {' | '.join(cells)} |")
     head = (
-        "AUROC x 100 of the round that is kept, mean ± deviation over [seeds]. The last two columns "
-        "count the seeds\nwhere a start ends below the papers', among those that both have.\n\n"
+        "AUROC x 100 of the round that is kept, mean ± deviation over [seeds]. The last two "
+        "columns count the seeds\nwhere a start ends below the papers', among those that both "
+        "have.\n\n"
     )
     TABLE.write_text(f"# The start of the rounds\n\n{head}" + "\n".join(lines) + "\n")
     print(TABLE.read_text())
