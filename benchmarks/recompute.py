@@ -65,8 +65,8 @@ def main() -> None:
     asked = parser.parse_args()
     text = (
         "# Cells computed again\n\n"
-        f"`python -m benchmarks.recompute --cells {asked.cells} --seed {asked.seed}`. Same: Single, "
-        "ADC, IADC and every round agree to the last digit.\n\n"
+        f"`python -m benchmarks.recompute --cells {asked.cells} --seed {asked.seed}`. Same: "
+        "Single, ADC, IADC and every round agree to the last digit.\n\n"
         "| detector | set | start | seed | resampled | stored | again | same | stored by |\n"
         "|---|---|---|---|---|---|---|---|---|\n"
     )
