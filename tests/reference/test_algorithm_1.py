@@ -160,7 +160,7 @@ def test_a_gentle_start_goes_a_quarter_of_the_way_in_every_round():
     assert len(history) == 3
 
 
-def test_scores_that_a_quarter_of_the_rows_share_have_a_unit_still():
+def test_scores_that_most_rows_share_have_a_unit_still():
     np.testing.assert_array_equal(in_quartiles(np.array([1.0, 1, 1, 1, 5])), [0, 0, 0, 0, 1])
     np.testing.assert_array_equal(in_quartiles(np.full(4, 2.0)), np.zeros(4))
 

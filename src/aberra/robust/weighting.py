@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
 from aberra.contract.members import Scores
-from aberra.ordinary import bulk, group_apart
+from aberra.ordinary import bulk, group_apart, middle_and_upper_spread
 
 LOST_TRUST = 0.25  # below it a row has lost its trust
 FARTHEST_ORDINARY = 3.0  # deviations from the median, however few the rows
@@ -59,12 +59,11 @@ def apart_weights(s: Scores) -> Scores:
 def in_quartiles(s: Scores) -> Scores:
     """Return scores in units of the distance from the median to the upper quartile.
 
-    So the scores of different detectors can be added. Where a quarter of the rows share the median,
-    the distance to the largest score is the unit.
+    So the scores of different detectors can be added. Where half of the rows share the median, the
+    distance between the smallest and the largest score is the unit.
     """
-    middle, upper = np.quantile(s, (0.5, 0.75))
-    unit = upper - middle or s.max() - middle or 1.0
-    return (s - middle) / unit
+    middle, spread = middle_and_upper_spread(s)
+    return (s - middle) / (spread or float(np.ptp(s)) or 1.0)
 
 
 def newly_doubted(w: Scores, previous: Scores) -> int:
