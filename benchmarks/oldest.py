@@ -77,9 +77,9 @@ def tested(python: Path, tests: list[str], workers: int) -> dict[str, int]:
         return counted(report)
 
 
-def said(python: Path, *words: str) -> str:
-    """Return what this Python says."""
-    done = subprocess.run([python, *words], capture_output=True, text=True, check=True)
+def said(*words: str | Path) -> str:
+    """Return what a command says."""
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
@@ -113,9 +113,9 @@ def main() -> None:
         home = (asked.keep or Path(folder)).resolve()
         subprocess.run([asked.python, "-m", "venv", home], check=True)
         python = home / "bin" / "python"
-        quiet = ["--quiet", "--disable-pip-version-check"]
-        subprocess.run([python, "-m", "pip", "install", *quiet, *pins, *TOOLS], check=True)
-        held = json.loads(said(python, "-m", "pip", "list", "--format=json", *quiet))
+        pip = [python, "-m", "pip", "--disable-pip-version-check"]
+        subprocess.run([*pip, "install", "--quiet", *pins, *TOOLS], check=True)
+        held = json.loads(said(*pip, "list", "--format=json"))
         result = {
             "kind": "newest" if asked.newest else "oldest",
             "python": said(python, "-c", "import platform; print(platform.python_version())"),
