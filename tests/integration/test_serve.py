@@ -163,7 +163,7 @@ def test_models_of_images_are_refused():
 
 @pytest.mark.slow
 def test_the_command_starts_and_stops_cleanly(fitted, rows):
-    words = [sys.executable, "-c", "from aberra.cli import main; main()", "--json", "serve"]
+    words = [sys.executable, "-m", "aberra", "--json", "serve"]
     process = subprocess.Popen(
         [*words, str(fitted.path), "--port", "0"],
         stdout=subprocess.PIPE,

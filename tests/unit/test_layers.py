@@ -59,6 +59,7 @@ LAYERS = {
     "workflow": 9,  # everything that people do with files, reports and the viewer included
     "demo": 10,
     "cli": 11,
+    "__main__": 12,
 }
 
 
