@@ -13,11 +13,16 @@ from torch.nn import functional as F
 from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import linear_schedule, p_sample
 from aberra.diffusion.training import DiffusionPlan, train_denoiser
+from aberra.localise.frame import frame_for
+from aberra.localise.patch_finder import FinderPlan, train_finder
+from aberra.localise.patches import blurred, pasted, recontrasted
+from aberra.localise.restorers import MapStyle
+from aberra.localise.walk import SCORING_SEED, Denoisers, Walk
 from aberra.loop import Tempo, batch_of
 from aberra.nets.discriminator import DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
-from aberra.nets.unet import UNetPlan, denoiser
-from aberra.rng import draw_seeds
+from aberra.nets.unet import UNetPlan, denoiser, finder
+from aberra.rng import draw_seeds, torch_generator
 
 CPU = Place(torch.device("cpu"))
 SEED, T = 5, 40
@@ -44,8 +49,8 @@ WEIGHTS = torch.linspace(0.05, 1, 8)
 class Adam:
     """Adam (Kingma and Ba 2015), line by line, after clipping the gradient's length."""
 
-    def __init__(self, net, betas):
-        self.parameters, self.betas, self.k = list(net.parameters()), betas, 0
+    def __init__(self, net, betas, clip=PLAN.clip):
+        self.parameters, self.betas, self.k, self.clip = list(net.parameters()), betas, 0, clip
         self.m = [torch.zeros_like(p) for p in self.parameters]
         self.v = [torch.zeros_like(p) for p in self.parameters]
 
@@ -55,7 +60,7 @@ class Adam:
         self.k += 1
         b1, b2 = self.betas
         for p, g, m, v in zip(self.parameters, found, self.m, self.v, strict=True):
-            g = g * min(1.0, PLAN.clip / (float(length) + 1e-6))
+            g = g * min(1.0, self.clip / (float(length) + 1e-6))
             m.copy_(b1 * m + (1 - b1) * g)
             v.copy_(b2 * v + (1 - b2) * g**2)
             corrected = (v / (1 - b2**self.k)).sqrt() + 1e-8
@@ -68,7 +73,7 @@ def alpha_bar():
 
 
 def level(t):
-    return alpha_bar()[t].view(-1, 1, 1, 1)
+    return alpha_bar()[t].reshape(-1, 1, 1, 1)
 
 
 def mean_of(values, w):
@@ -129,6 +134,88 @@ def test_training_is_the_method_written_out(adversarial):
     moved = float((expected - untrained).abs().mean())
     # Not the parameters: a shift before a norm has no gradient but rounding, which Adam enlarges.
     assert float((found - expected).abs().mean()) < 2e-3 * moved
+
+
+FINDER = FinderPlan(
+    UNetPlan(1, (8, 8), 1, (False, False), 1, 4), Tempo(4, 4, 2e-3), ema=0.2, contrast=0.7
+)
+
+
+def finder_by_hand():
+    """Return the running average of a network that finds patches, after all steps."""
+    (own,) = draw_seeds(SEED, 2, n=1)
+    net, average = finder(FINDER.unet, own), finder(FINDER.unet, own)
+    optimiser = Adam(net, (0.9, 0.999), clip=1.0)
+    for step in range(4):
+        batch = batch_of(IMAGES, WEIGHTS, 4, SEED, step, CPU)
+        x = recontrasted(batch.x, batch, 0.7, (0.85, 1.1), 0.15)
+        y, cover = pasted(x, batch)
+        added, logit = net.found(y)
+        visible = blurred((y - x).abs(), 5) / 0.2  # a change of a tenth of the range is plain
+        target = torch.where(cover > 0, visible.clamp(max=1), 0)
+        crossed = F.binary_cross_entropy_with_logits(logit, target, reduction="none")
+        loss = 0
+        for k in range(4):
+            gap, inside = (y - added - x)[k].abs(), cover[k] > 0
+            covered = gap[inside].mean() if inside.any() else 0
+            loss = loss + batch.w[k] * (crossed[k].mean() + covered / 2 + gap.mean() / 2) / 4
+        optimiser.step(loss, 2e-3)
+        keep = min(0.2, (1 + step) / (10 + step))
+        for old, new in zip(average.parameters(), net.parameters(), strict=True):
+            old.data = keep * old.data + (1 - keep) * new.data
+    return average.eval()
+
+
+def test_finding_patches_is_learnt_as_written_out():
+    found = train_finder(IMAGES, WEIGHTS, FINDER, SEED, CPU)(IMAGES).detach()
+    expected = finder_by_hand()(IMAGES).detach()
+    moved = float((expected - IMAGES).abs().mean())
+    assert float((found - expected).abs().mean()) < 2e-3 * moved
+
+
+def backwards(xt, t, s, x0_hat, z):
+    """Take one reverse step by the posterior, or without noise if z is None."""
+    if z is None:
+        eps = (xt - level(t).sqrt() * x0_hat) / (1 - level(t)).sqrt()
+        return level(s).sqrt() * x0_hat + (1 - level(s)).sqrt() * eps
+    kept = level(t) / level(s)
+    mean = level(s).sqrt() * (1 - kept) * x0_hat + kept.sqrt() * (1 - level(s)) * xt
+    return mean / (1 - level(t)) + ((1 - level(s)) * (1 - kept) / (1 - level(t))).sqrt() * z
+
+
+def walked(net, sampler):
+    """Return the mean of two restorations from step 20 in three strides; all images share noise."""
+    total = torch.zeros_like(IMAGES)
+    for draw in range(2):
+        generator = torch_generator(SCORING_SEED + draw)
+
+        def field(generator=generator):
+            return NOISES["pyramid"]((1, 1, 8, 8), generator, IMAGES.device)
+
+        x = level(20).sqrt() * IMAGES + (1 - level(20)).sqrt() * field()
+        for t, s in ((20, 13), (13, 7), (7, 0)):
+            eps_hat = net(x, torch.full((8,), t / T))
+            x0_hat = ((x - (1 - level(t)).sqrt() * eps_hat) / level(t).sqrt()).clamp(-1, 1)
+            x = backwards(x, t, s, x0_hat, field() if sampler == "ddpm" and s else None)
+        total += x0_hat
+    return total / 2
+
+
+@pytest.mark.parametrize("sampler", ["ddpm", "ddim"])
+def test_restoring_is_the_walk_written_out(sampler):
+    nets = [denoiser(PLAN.unet, seed).eval() for seed in (1, 2)]
+    for net in nets:  # an untrained one answers nothing
+        for k, p in enumerate(net.parameters()):
+            p.data += 0.2 * torch.randn(p.shape, generator=torch.Generator().manual_seed(k))
+    way = Walk(T, "linear", "pyramid", 0.75, 0.5, 3, sampler, 2)
+    frame = frame_for(IMAGES.numpy(), (1, 8, 8), 8, 1)
+    members = Denoisers(frame=frame, style=MapStyle("absolute"), way=way, nets=nets)
+    found = members.restore(IMAGES)
+    with torch.no_grad():
+        expected = torch.stack([walked(net, sampler) for net in nets])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-4)
+    assert members.n_calls == 6
+    assert replace(members, way=replace(way, sampling_steps=None)).n_calls == 40
 
 
 def test_the_reverse_step_has_the_mean_and_variance_of_the_posterior():

@@ -6,6 +6,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyarrow import feather
 
+from aberra import thresholds
 from aberra.data.blocks.counts import counted, together
 from aberra.data.blocks.keys import key_bound, row_keys
 from aberra.data.blocks.opening import blocks_of
@@ -14,6 +15,7 @@ from aberra.data.blocks.sample import Sample
 from aberra.data.blocks.scores import MOST_TOP, ScoreSketch
 from aberra.data.blocks.source import PartError
 from aberra.errors import DataError
+from aberra.robust.by_blocks import placed
 
 
 def frame(n=300, seed=0):
@@ -106,6 +108,29 @@ def test_falling_counts_every_score():
     assert at_least[-1] == len(scores)
     some = np.linspace(0, len(values) - 1, 200).astype(int)
     assert [int((scores >= values[k]).sum()) for k in some] == at_least[some].tolist()
+
+
+@pytest.mark.parametrize(
+    ("n", "n_odd", "odd"),
+    [
+        (9_000, 40, 8.0),  # a few stand out
+        (9_000, 0, 0.0),  # nothing does
+        (9_000, 1_800, 9.0),  # a group apart, which hides itself from the law
+        (30_000, 5_000, 40.0),  # more than the scores that are kept as they are
+        (9_000, 6_000, -5.0),  # most are one value
+    ],
+)
+def test_the_threshold_of_counted_scores_is_that_of_all_scores(n, n_odd, odd):
+    rng = np.random.default_rng(0)
+    scores = np.exp(0.3 * rng.normal(size=n))
+    scores[:n_odd] = 0.7 if odd < 0 else odd + 0.1 * rng.normal(size=n_odd)
+    middle = float(np.median(scores))
+    for rate in (0.01, 0.2):
+        expected = thresholds.fdr(scores, rate)
+        found, name = placed(ScoreSketch(middle).add(0, scores), "fdr", rate)
+        assert name == "fdr"
+        assert found == pytest.approx(expected, rel=5e-3)
+        assert abs(int((scores > found).sum()) - int((scores > expected).sum())) <= 2
 
 
 def test_files_of_all_kinds_are_one_table(tmp_path):

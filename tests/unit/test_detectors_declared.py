@@ -5,9 +5,11 @@ import inspect
 import pytest
 
 from aberra import (
+    ADC,
     ADDM,
     DAGPR,
     DDPM,
+    IADC,
     OCSVM,
     RSRAE,
     AnoDDPM,
@@ -21,6 +23,7 @@ from aberra import (
     NearestHealthy,
     PatchFinder,
     SpatialAE,
+    Stream,
     VQTransformer,
 )
 from aberra.declare import parameters_of
@@ -44,6 +47,36 @@ POSITIONAL = {
     IntensityThreshold: ["side"],
     NearestHealthy: ["n_neighbours"],
 }
+
+
+# A number that is another one here changes the scores of everybody who left it open.
+NETWORK = {"batch_size": 128, "learning_rate": 1e-3, "weight_decay": 1e-6}
+MACHINE = {"nu": 0.5, "n_landmarks": 256}
+NUMBERS = {
+    ADC: {"n_members": 5, "fdr": 0.1},
+    IADC: {"n_members": 5, "fdr": 0.1, "outlier_ratio": 0.5, "max_rounds": 30, "temperature": 0.5,
+           "patience": 2, "warm_start": False},
+    Stream: {"n_rows": 2048, "half_life": 2048, "refit_every": 256, "follow": True},
+    MultiView: {"n_trees": 32, "n_landmarks": 128, "ridge": 0.02, "fdr": 0.1},
+    OCSVM: MACHINE | {"fdr": 0.1},
+    HybridOCSVM: MACHINE | NETWORK | {"pretrain_epochs": 100, "fdr": 0.1},
+    AutoEncoder: NETWORK | {"epochs": 100, "fdr": 0.1},
+    DeepSVDD: NETWORK | {"pretrain_epochs": 100, "epochs": 50, "fdr": 0.1},
+    RSRAE: NETWORK | {"epochs": 100, "lambda1": 0.1, "lambda2": 0.1, "fdr": 0.1},
+    DAGPR: NETWORK | {"pretrain_epochs": 100, "n_refinements": 1, "n_inducing": 512, "fdr": 0.1},
+    NearestHealthy: {"n_neighbours": 200, "fdr": 0.1, "smooth": 5, "holdout": 0.1,
+                     "false_alarm_rate": 0.01, "n_kept": 2000, "relative": True,
+                     "harmonise": False},
+    PatchFinder: {"fdr": 0.1, "holdout": 0.1, "false_alarm_rate": 0.01, "checkpoint_minutes": 5.0,
+                  "contrast": 0.5},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cls", NUMBERS, ids=lambda cls: cls.__name__)
+def test_numbers_that_are_left_open_stay_what_they_were(cls):
+    given = {p.name: p.default for p in parameters_of(cls)}
+    found = {name: value for name, value in given.items() if isinstance(value, int | float)}
+    assert found == NUMBERS[cls]
 
 
 @pytest.mark.parametrize("cls", POSITIONAL, ids=lambda cls: cls.__name__)

@@ -21,6 +21,8 @@ def test_a_rare_code_counts_below_the_ordinary_ones(rng):
     np.testing.assert_allclose(found.nats(np.array([[7.0]])), 0.5 * (np.log(ordinary) - 3.5))
     np.testing.assert_allclose(found.nats(np.array([[9.0]])), 0.5 * (np.log(2 * ordinary) - 3.5))
     np.testing.assert_array_equal(found.nats(column[:1200, None]), 0.0)
+    few = evidence(np.repeat([0.0, 1.0, 2.0], 10)[:, None])  # too few to say that one is rare
+    np.testing.assert_array_equal(few.nats(np.array([[2.5]])), 0.0)
 
 
 def test_numbers_are_no_codes(rng):
@@ -53,6 +55,23 @@ def test_copies_stand_out_among_unique_rows_only(rng):
     np.testing.assert_array_equal(evidence(X).nats(X[60:]), 0.0)
     coarse = np.round(X)
     assert len(evidence(coarse).copied) == 0
+
+
+def test_codes_that_are_too_rare_to_meet_are_no_evidence(rng):
+    a = rng.integers(0, 3, 900).astype(float)
+    X = np.column_stack([a, (a + rng.integers(0, 2, 900)) % 3])
+    X[:10, 0] = X[10:20, 1] = 3.0  # expected to meet 0.1 times
+    found = evidence(X)
+    assert len(found.pairs) == 1
+    np.testing.assert_array_equal(found.nats(np.array([[3.0, 3.0]])), 0.0)
+
+
+@pytest.mark.parametrize(("n", "fewest"), [(500, 5), (2000, 8)])
+def test_a_row_is_copied_if_it_is_there_five_times_and_in_four_of_a_thousand(rng, n, fewest):
+    X = rng.normal(size=(n, 2))
+    for times in (fewest - 1, fewest):
+        X[:times] = 0.0
+        assert len(evidence(X).copied) == (times == fewest)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.1, 0.2])

@@ -44,6 +44,13 @@ def test_columns_without_such_a_gap(column, change):
     np.testing.assert_array_equal(found.evidence(rows.max(keepdims=True) * 1.5), 0.0)
 
 
+def test_thirty_values_are_enough_to_speak_of_gaps():
+    for n, gap in ((29, False), (30, True)):
+        x = np.r_[np.arange(1.0, n), 100.0]
+        found = far_cells(x[:, None]).evidence(np.array([[60.0], [100.0]]))
+        assert (found > 0).tolist() == [False, gap]
+
+
 def test_a_constant_column_has_no_far_cells():
     found = far_cells(np.full((50, 1), 3.0))
     assert (found.edge == NOWHERE).all()

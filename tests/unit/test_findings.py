@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.interpolate import RegularGridInterpolator
 
 from aberra import SpatialAE
 from aberra.data.mri.files import find_volumes, read_volume, stem
@@ -205,6 +206,55 @@ def test_a_place_with_few_pixels_is_judged_by_its_plane_and_a_calm_one_makes_not
     assert np.isfinite(usual).all()
     np.testing.assert_array_equal(usual[:, 0, 0], usual[:, 3, 0])
     assert usual[..., 1].min() == pytest.approx(0.25 * np.median(usual[..., 1]))
+
+
+def usual_by_hand(scans):
+    """Return mean, deviation and levels at all places, (5, 4, 4, 15), from the pixels around."""
+    every = np.concatenate([one.maps[one.brain] for one in scans])
+    table = np.empty((5, 4, 4, 15))
+    for plane, row, column in np.ndindex(5, 4, 4):
+        pools = {"place": [], "plane": []}
+        for one in scans:
+            for image, brain, depth in zip(one.maps, one.brain, one.below_top, strict=True):
+                if abs(depth - (5 + 10 * plane)) < 10:
+                    up, left = 6 * row - 3, 10 * column - 5  # half a place before
+                    there = np.zeros_like(brain)
+                    there[max(0, up) : up + 12, max(0, left) : left + 20] = True
+                    pools["place"].append(image[brain & there])
+                    pools["plane"].append(image[brain])
+        pools = [np.concatenate(pool) for pool in pools.values()]
+        own = next((pool for pool in pools if len(pool) >= 200), every).astype(float)
+        table[plane, row, column] = own.mean(), own.std(), *np.quantile(own, SHARES)
+    table[..., 1] = np.maximum(table[..., 1], np.median(table[..., 1]) / 4)
+    return table
+
+
+def test_what_is_usual_at_a_place_and_what_is_not_is_written_out():
+    rng, scans = np.random.default_rng(0), []
+    for _ in range(2):
+        depths = np.arange(5.0, 40.0, 3.0)
+        maps = rng.normal(size=(12, 24, 40)) * (1 + np.linspace(0, 2, 24)[:, None])
+        maps[:, :6, :10] *= 0.01
+        brain = rng.random(maps.shape) < 0.9
+        brain[:, 18:, 30:] = brain[8:, 2:] = False
+        scans.append(SliceMaps((maps + depths[:, None, None]).astype(np.float32), brain, depths))
+    usual = HealthyHeights.of(scans)
+    table = usual_by_hand(scans)
+    np.testing.assert_allclose(usual.table, table, rtol=1e-6)
+    below_top = np.array([0.0, 7.0, 30.0, 60.0])
+    maps = rng.normal(20, 15, size=(4, 24, 40)).astype(np.float32)
+    percentile, z = usual.relative(maps, below_top)
+    at = np.stack(
+        np.meshgrid((below_top - 5) / 10, (np.arange(24) - 2.5) / 6, (np.arange(40) - 4.5) / 10,
+                    indexing="ij"), axis=-1,
+    )  # fmt: skip
+    held = RegularGridInterpolator([np.arange(n) for n in (5, 4, 4)], table)
+    mean, deviation, *levels = np.moveaxis(held(np.clip(at, 0, [4, 3, 3])), -1, 0)
+    np.testing.assert_allclose(z, (maps - mean) / deviation, rtol=1e-3, atol=1e-4)
+    for place in [(0, 0, 0), *rng.integers([4, 24, 40], size=(200, 3)).tolist()]:
+        k = tuple(place)
+        expected = np.interp(maps[k], [level[k] for level in levels], 100 * SHARES)
+        assert percentile[k] == pytest.approx(expected, abs=0.01)
 
 
 def test_the_largest_piece_of_a_healthy_scan_is_counted_above_the_final_height():

@@ -47,3 +47,35 @@ def test_the_pace_goes_on_and_a_jump_is_no_pace():
     assert jumped.likely()[1] == pytest.approx([0.0])
     jumped.forget(4)
     assert len(jumped.likely()) == 1
+
+
+EVEN = np.linspace(0, 1, 101)[:, None]  # nine tenths of it lie within 0.9
+
+
+def test_three_quarters_of_the_quantiles_have_to_agree():
+    for still, expected in ((0.2, 1.0), (0.3, 0.0)):  # the lowest part stays where it is
+        for sign in (1, -1):
+            found = moved(sign * (EVEN + (still < EVEN)), sign * EVEN)
+            assert found == pytest.approx([sign * expected])
+
+
+def test_a_jump_is_a_step_off_the_pace_by_three_tenths_of_the_width():
+    gone = np.full((101, 1), np.nan)
+    for step, n_left in ((0.26, 0), (0.28, 1), (-0.28, 1)):
+        levels = Levels.at_zero(2)
+        levels.follow(np.hstack([gone, EVEN + step]), np.hstack([gone, EVEN]), 1)
+        assert len(levels.left) == n_left
+        assert levels.now == pytest.approx([0, step])
+
+
+def test_the_pace_is_the_median_of_four_steps_and_three_levels_may_return():
+    levels, paces = Levels.at_zero(1), []
+    for level in np.cumsum([0.01, 0.02, 0.03, 0.05, 0.2]):
+        levels.follow(EVEN + level, EVEN, 0)
+        paces.append(levels.pace[0])
+    assert paces == pytest.approx([0, 0, 0, 0.025, 0.04])
+    for place in range(1, 6):
+        levels.follow(EVEN + 5 * (-1) ** place, EVEN, place)
+    assert [place for place, _ in levels.left] == [3, 4, 5]
+    levels.forget(4)
+    assert [level[0] for _, level in levels.left] == pytest.approx([-5, 5])

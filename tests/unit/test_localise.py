@@ -285,47 +285,6 @@ def test_noise_is_learnt_up_to_where_images_start():
     assert model.set_params(start=0.2).anomaly_map(phantoms(1)).shape == (1, 16, 16)
 
 
-# The best settings are the defaults, and what is printed has a name
-
-
-def test_the_style_stands_for_all_settings_that_are_left_open():
-    printed = {
-        "noise": "gaussian",
-        "start": 0.25,
-        "sampling_steps": 10,
-        "n_draws": 1,
-        "norm_groups": 32,
-        "error": "squared",
-        "smooth": 1,
-        "adversarial_weight": 0.05,
-        "adversarial_stride": 1,
-    }
-    model = ADDM(style="printed")
-    assert {name: model.settings()[name] for name in printed} == printed
-    assert {name: ADDM().settings()[name] for name in printed} != printed
-    assert ADDM("paper").settings() == {
-        **ADDM("paper", style="printed").settings(),
-        "style": None,
-    }
-    assert ADDM("paper").settings()["sampling_steps"] == "all"
-    assert ADDM("paper", style="best").settings()["noise"] == "pyramid"
-    assert ADDM(style="printed", start=0.4).settings()["start"] == 0.4
-
-
-@pytest.mark.parametrize("style", ["best", "printed"])
-def test_anoddpm_always_has_simplex_noise(style):
-    model = AnoDDPM(style=style)
-    model.image_shape_ = (1, 64, 64)
-    assert model._plan(64).noise == "simplex"
-
-
-def test_the_discriminator_judges_the_restored_image_by_default():
-    for n_steps in (300, 1000):
-        model = ADDM(n_steps=n_steps)
-        model.image_shape_ = (1, 64, 64)
-        assert model._plan(64).adversarial_stride == n_steps
-
-
 def test_a_square_without_a_middle_is_refused_before_training():
     with pytest.raises(ValueError, match="must be odd"):
         DDPM(smooth=4, train_steps=10**9).fit(phantoms())

@@ -67,6 +67,7 @@ def test_the_best_cut_is_the_best_of_all_cuts(pooled):
     assert gain == pytest.approx(max(gains.values()))
     assert place == pytest.approx(max(gains, key=gains.get))
     assert best_cut(np.ones(5), pooled)[0] == -1.0
+    assert best_cut(np.r_[np.zeros(9), np.ones(9)], pooled) == (1.0, 0.5)  # not between equals
 
 
 def test_path_length_is_the_mean_depth_of_a_random_tree():
@@ -303,7 +304,7 @@ def mahalanobis(rows, some, trust, ridge):
     S = np.cov(some.T, aweights=trust, bias=True)
     S = (1 - ridge) * S + ridge * np.trace(S) / len(S) * np.eye(len(S))
     apart = rows - centre
-    return np.sqrt(np.einsum("ij,jk,ik->i", apart, np.linalg.inv(S), apart))
+    return np.sqrt((apart @ np.linalg.inv(S) * apart).sum(axis=1))
 
 
 def test_of_few_rows_none_is_left_out_of_the_covariance():
@@ -311,6 +312,29 @@ def test_of_few_rows_none_is_left_out_of_the_covariance():
     rows, trust = generator.normal(5, 2, size=(7, 4)), generator.uniform(0.2, 1, 7)
     found = robust_ellipse(rows, trust, 0.1).oddness(rows)
     np.testing.assert_allclose(found, mahalanobis(rows, rows, trust, 0.1), rtol=1e-6)
+
+
+@pytest.mark.parametrize("d", [128, 129])
+def test_of_many_columns_two_steps_from_the_median_have_to_do(d):
+    generator = np.random.default_rng(0)
+    rows, trust = generator.normal(size=(1200, d)) ** 3, generator.uniform(0.5, 1.5, 1200)
+    far, steps = np.abs(rows - np.median(rows, axis=0)).sum(axis=1), []
+    for _ in range(3):
+        near = far <= quantiles(far, trust, (0.8,))[0]
+        far = mahalanobis(rows, rows[near], trust[near], 0.1)
+        steps.append(far)
+    found = robust_ellipse(rows, trust, 0.1).oddness(rows)
+    same = [np.allclose(found, step, rtol=1e-6) for step in steps]
+    assert same == [False, d > 128, False]
+
+
+def test_of_a_few_more_rows_a_fifth_is_left_out():
+    generator = np.random.default_rng(1)
+    rows = np.r_[generator.normal(size=(8, 3)), [[9.0, 9.0, 9.0]]]
+    found = robust_ellipse(rows, np.ones(9), 0.1).oddness(rows)
+    near = np.sort(np.argsort(found)[:7])
+    expected = mahalanobis(rows, rows[near], np.ones(7), 0.1)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("start", [0, 40])

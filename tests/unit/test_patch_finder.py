@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from scipy import ndimage
 
 from aberra import PatchFinder
+from aberra.diffusion.noise import clouds
 from aberra.localise.patch_finder import (
     GAIN,
     SHADE,
@@ -149,3 +151,101 @@ def test_the_map_shows_what_was_taken_out_and_one_side_of_it_when_asked():
     np.testing.assert_allclose(model.anomaly_map(images), np.abs(gap), atol=1e-5)
     model.set_params(error="darker")
     np.testing.assert_allclose(model.anomaly_map(images), np.clip(-gap, 0, None), atol=1e-5)
+
+
+# The same written out for one image after the other, with the same draws
+
+
+def blurred_by_hand(image, side):
+    """Return the mean over a square of neighbours that exist."""
+    ones = np.ones(image.shape[-2:])
+    parts = [ndimage.uniform_filter(a, side, mode="constant") for a in (*image, ones)]
+    return np.stack(parts[:-1]) / parts[-1]
+
+
+def one(batch, low, high):
+    return (low + (high - low) * batch.uniform(1, 1, 1).numpy())[:, 0, 0, 0]
+
+
+def clouds_of(batch, cell):
+    return clouds(tuple(batch.x.shape), batch.generator, cell=cell)[:, 0].numpy()
+
+
+def cover_by_hand(x, batch, sign):
+    h, w = x.shape[2:]
+    chance = batch.uniform(1, h, w)[:, 0].numpy()
+    angle, stretch = one(batch, 0, np.pi), one(batch, 1, 2)
+    share = 0.004 + 0.216 * batch.uniform(1)[:, 0].numpy() ** 1.5
+    rough, octaves = one(batch, 0, 1.2), [clouds_of(batch, cell) for cell in (4, 8, 16)]
+    parts, soft = batch.uniform(3, 1, 1, 1).numpy()[:, :, 0, 0, 0], one(batch, 0.05, 0.6)
+    found = np.zeros((len(x), h, w))
+    for b, image in enumerate(x):
+        inside = blurred_by_hand((image.max(axis=0) > -0.85)[None].astype(float), 3)[0] > 0.5
+        bright = blurred_by_hand(image.mean(axis=0)[None], 3)[0]
+        room = np.where(inside, 0.3 + 0.35 * (1 - sign[b] * bright), 1e-9)
+        best = np.argmax(np.log(room) - np.log(-np.log(chance[b])))
+        down, right = np.indices((h, w)) - np.array(divmod(best, w))[:, None, None]
+        along = np.cos(angle[b]) * down + np.sin(angle[b]) * right
+        across = np.cos(angle[b]) * right - np.sin(angle[b]) * down
+        n = max(4, share[b] * inside.sum())
+        away = np.hypot(along / stretch[b] ** 0.5, across * stretch[b] ** 0.5)
+        ragged = sum(p * o[b] for p, o in zip(parts[b], octaves, strict=True))
+        height = rough[b] * ragged / np.linalg.norm(parts[b]) - away / np.sqrt(n / np.pi)
+        last = np.sort(np.where(inside, height, -1e3), axis=None)[::-1][int(n)]
+        found[b] = np.clip((height - last) / soft[b] + 0.5, 0, 1) * inside
+    return found[:, None]
+
+
+def foreign_by_hand(x, batch, sign):
+    far, level = one(batch, 0.15, 1), one(batch, 0, 0.2)
+    texture = clouds_of(batch, 2) + clouds_of(batch, 1)
+    kept, some = one(batch, 0, 0.7), one(batch, 0.15, 0.9)
+    down, right = torch.randint(-8, 9, (2,), generator=batch.generator).tolist()
+    turned = one(batch, 0, 1) >= 0.5
+    bright, kind = one(batch, 0.5, 1.3), one(batch, 0, 1)
+    found = np.empty_like(x)
+    for b, image in enumerate(x):
+        around, end = blurred_by_hand(image, 5), sign[b]
+        if kind[b] < 0.5:
+            even = around + far[b] * (end - around) + level[b] * texture[b]
+            found[b] = even + kept[b] * (image - blurred_by_hand(image, 7))
+        elif kind[b] < 0.75:
+            found[b] = image + some[b] * (end - image)
+        else:
+            other = np.roll(x[b - 1], (down, right), (1, 2))
+            other = other[:, :, ::-1] if turned[b] else other
+            found[b] = (1 + other) * bright[b] - 1
+    return found.clip(-1, 1)
+
+
+def test_patches_are_what_is_written_out():
+    images = heads(24, channels=3)[:, :, :26] * torch.linspace(0.4, 1, 32)
+    ours, batch = drawn(images), drawn(images)
+    y, cover = pasted(ours.x, ours)
+    x = batch.x.numpy().astype(float)
+    z, covered = x, np.zeros_like(x[:, :1])
+    for chance in (0.9, 0.4):
+        there = one(batch, 0, 1) < chance
+        sign = np.where(one(batch, 0, 1) < 0.5, 1.0, -1.0)
+        own = cover_by_hand(x, batch, sign)
+        own = own * (one(batch, 0.3, 1) * there)[:, None, None, None]
+        z = z + own * (foreign_by_hand(x, batch, sign) - z)
+        covered = np.maximum(covered, own)
+    np.testing.assert_allclose(cover, covered, atol=1e-3)
+    np.testing.assert_allclose(y, z, atol=1e-3)
+
+
+def test_another_contrast_is_what_is_written_out():
+    images = heads(16)[:, :, :26]
+    ours, batch = drawn(images), drawn(images)
+    found = recontrasted(ours.x, ours, 0.6, (0.7, 1.4), 0.3)
+    level = (batch.x[:, 0].numpy() + 1) / 2
+    rises = 0.4 + 1.2 * batch.uniform(4).numpy()
+    shade, across = one(batch, 0, 0.3), clouds_of(batch, 16)
+    gain, changed = one(batch, 0.7, 1.4), one(batch, 0, 1) < 0.6
+    for b in range(16):
+        knots = np.r_[0, np.cumsum(rises[b])] / rises[b].sum()
+        other = np.interp(level[b], np.linspace(0, 1, 5), knots)
+        other = (other * gain[b] * (1 + shade[b] * across[b])).clip(0, 1)
+        expected = 2 * other - 1 if changed[b] else batch.x[b, 0].numpy()
+        np.testing.assert_allclose(found[b, 0], expected, atol=1e-5)

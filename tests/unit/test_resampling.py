@@ -18,6 +18,7 @@ def test_subsample_draws_half_without_replacement():
     rows = resampled_rows(101, 4, "subsample", stream(0))
     assert rows.shape == (4, 50)
     assert all(len(np.unique(line)) == 50 for line in rows)
+    assert [resampled_rows(n, 1, "subsample", stream(0)).shape[1] for n in (3, 6)] == [2, 3]
 
 
 def test_without_resampling_every_member_sees_all_rows():
@@ -30,3 +31,7 @@ def test_rows_of_weight_zero_are_never_trained_on():
     rows = with_weight(resampled_rows(5, 3, True, stream(1)), weights)
     assert rows.shape == (3, 5)
     assert (weights[rows] > 0).all()
+    one = with_weight(np.array([[0, 1], [1, 4]]), weights)  # of its own draw, however little
+    np.testing.assert_array_equal(one, [[0, 0], [4, 4]])
+    none = with_weight(np.array([[0, 2], [1, 3]]), weights)  # a member drew nothing of weight
+    np.testing.assert_array_equal(none, [[0, 2], [0, 2]])

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from scipy import stats
+from scipy import special, stats
 from sklearn.datasets import make_blobs
 
 from aberra import MultiView
@@ -323,3 +323,90 @@ def test_where_nothing_is_discovered_nothing_is_flagged():
     s = np.random.default_rng(3).normal(size=300)
     assert fdr(s) >= s.max()
     assert fdr(s) == max(s.max(), bulk(s).score_of(0.1 / 300))
+
+
+# The same written out
+
+
+def some_scores(seed, n=300):
+    """Return skewed scores with a second hill of any share, distance and width."""
+    rng = np.random.default_rng(seed)
+    scores = np.exp(rng.uniform(0.1, 0.6) * rng.normal(size=n))
+    odd = rng.random(n) < rng.uniform(0, 0.6)
+    scores[odd] += rng.uniform(1, 8) + rng.uniform(0.05, 1) * rng.normal(size=odd.sum())
+    return scores
+
+
+def apart_by_hand(scores):
+    low, middle = np.quantile(scores, (0.1, 0.5))
+    tenth = stats.norm.ppf(0.9)
+    z = np.log(np.maximum(1 + 0.4 * (scores - middle) * tenth / (middle - low), 1e-12)) / 0.4
+    grid = np.linspace(-4, 15, 191)
+    place = np.clip(np.floor((z + 4.05) / 0.1), 0, 190).astype(int)
+    counted = np.bincount(place, minlength=191)
+    density = [
+        sum(counted[j] * np.exp(-((j - k) ** 2) / 24.5) for j in range(max(0, k - 15), k + 16)
+            if j < 191)
+        for k in range(191)
+    ]  # fmt: skip
+    top = int(np.argmax(density[:41]))  # up to the median
+    best = (1.0, top)
+    for k in range(top, 191):
+        hill = max(density[k:])
+        if hill > 1e-6:
+            best = min(best, (min(density[top : k + 1]) / min(hill, density[top]), k))
+    beyond = z > grid[best[1]]
+    there = best[0] <= 0.2 and 0.03 <= beyond.mean() <= 0.5
+    return beyond if there else np.zeros(len(scores), bool)
+
+
+def test_a_group_apart_is_what_is_written_out():
+    found = []
+    for seed in range(40):
+        scores = some_scores(seed)
+        expected = apart_by_hand(scores)
+        np.testing.assert_array_equal(group_apart(scores), expected)
+        found.append(expected.any())
+    assert 10 < sum(found) < 30
+    scores = np.r_[some_scores(0)[:70] / 10, np.full(30, 9.0)]
+    assert group_apart(scores)[70:].all()
+    assert not group_apart(scores[1:]).any()  # fewer than a hundred show no hills
+
+
+def mixture_by_hand(scores):
+    s = np.sort(scores)
+    middle, n = np.median(s), len(s)
+    spread = (middle - np.quantile(s, 0.25)) / 0.6745
+    u = np.clip((s - middle) / spread, -20, 20)
+    shares = np.zeros((3, n))
+    for k, (a, b) in enumerate([(0, n // 2), (n // 2, 9 * n // 10), (9 * n // 10, n)]):
+        shares[k, a:b] = 1
+    for _ in range(200):
+        mass = shares.sum(axis=1)
+        mean = (shares * u).sum(axis=1) / mass
+        deviation = np.sqrt((shares * (u - mean[:, None]) ** 2).sum(axis=1) / mass + 0.01)
+        z = (u - mean[:, None]) / deviation[:, None]
+        shares = special.softmax(np.log(mass / deviation)[:, None] - z**2 / 2, axis=0)
+    top = shares[mean > mean.max() - 1e-6].max(axis=0)  # two may have become one
+    odd = np.flatnonzero((top > 0.5 + 1e-6) & (s > middle))
+    return max(s[odd[0] - 1], middle) if len(odd) else middle + 3 * spread
+
+
+def knee_by_hand(scores):
+    s = np.sort(scores)
+    middle = np.median(s)
+    reach = middle + 20 * (middle - np.quantile(s, 0.25)) / 0.6745
+    upper = s[len(s) // 2 :]
+    y = np.minimum(upper, reach)
+    depth = [k / (len(y) - 1) - (y[k] - y[0]) / (y[-1] - y[0]) for k in range(len(y))]
+    return max(upper[int(np.argmax(depth))], middle)
+
+
+def test_knee_and_mixture_are_what_is_written_out():
+    for seed in range(8):
+        scores = some_scores(seed, n=150)
+        assert mixture(scores) == pytest.approx(mixture_by_hand(scores), rel=1e-9)
+        assert knee(scores) == pytest.approx(knee_by_hand(scores), rel=1e-9)
+    far = np.r_[some_scores(3), 1e6]
+    assert knee(far) == pytest.approx(knee_by_hand(far))
+    assert mixture(far) == pytest.approx(mixture_by_hand(far))

@@ -194,8 +194,16 @@ def test_parts_of_different_numbers_of_members_are_refused():
     for detector, name in (
         (DeepSVDD(epochs=1, pretrain_epochs=1), "centre"),
         (RSRAE(epochs=1), "A"),
+        (RSRAE(epochs=1), "decoder"),
+        (AutoEncoder(epochs=1), "decoder"),
     ):
         members = detector.set_params(**SHORT).fit(TABLE).members_
-        twice = np.concatenate([getattr(members, name)] * 2)
+        part = getattr(members, name)
+        if name == "decoder":
+            twice = dataclasses.replace(
+                part, weights=[np.concatenate([w] * 2) for w in part.weights]
+            )
+        else:
+            twice = np.concatenate([part] * 2)
         with pytest.raises(ValueError, match="1 members, but parts of 2"):
             dataclasses.replace(members, **{name: twice})

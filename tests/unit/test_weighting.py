@@ -1,6 +1,7 @@
 """The importance weights and the crossings against their closed forms."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -109,6 +110,18 @@ def test_a_ranking_that_is_still_restless_has_not_settled():
     assert restless.kept == restless.replay(0.5) == 8
 
 
+@pytest.mark.parametrize(("ratio", "calm"), [(0.5, 12), (0.2, 8)])
+def test_at_rest_is_a_quarter_of_the_crossings_of_unrelated_rankings(ratio, calm):
+    base = np.arange(200.0)  # by chance: r (1 - r) 200, which is 50 or 32
+    for swapped, at_rest in ((calm, True), (calm + 1, False)):
+        other = base.copy()
+        other[:swapped], other[-swapped:] = base[-swapped:], base[:swapped]
+        history = _history([base, other, base, other], ratio)
+        assert history.crossings() == [swapped] * 3
+        assert history.settled() is at_rest
+        assert history.kept == (1 if at_rest else 3)
+
+
 def _history(rounds, outlier_ratio, patience=2):
     history = History(outlier_ratio, patience, temperature=0.5)
     for s in rounds:
@@ -141,6 +154,9 @@ def test_replay_equals_a_run_with_that_ratio():
                 live.append(Round(s, 0.0))
         assert long.replay(r) == live.kept
         assert live.crossings() == long.crossings(r)[: len(live) - 1]
+    still = _history([base, base, *rounds], 0.5)
+    assert still.replay(0.3) == 1  # a ranking that stands still at once
+    assert _history(rounds[:1], 0.5).replay(0.3) == 0
 
 
 # Trust that only rows lose which lie apart

@@ -10,8 +10,10 @@ from aberra.detectors.dagpr import (
     gp_regression,
     refined_labels,
 )
+from aberra.detectors.network import default_hidden
 from aberra.detectors.ocsvm import ocsvm_iadc, ocsvm_landmarks, scale_gamma
 from aberra.detectors.scaling import min_max
+from aberra.detectors.training import Prepared
 from aberra.metrics import auroc
 from aberra.twister import Twister
 
@@ -155,6 +157,21 @@ def test_dagpr_refines_as_often_as_it_says(asked):
         for n in (0, 1, 3, 10)
     }
     assert [n for n, gap in gaps.items() if gap < 1e-5] == [asked.get("n_refinements", 1)]
+
+
+def test_networks_have_the_widths_that_are_documented():
+    widths = {d: default_hidden(d) for d in (1, 4, 6, 7, 99, 100)}
+    wide, narrow = (128, 64, 32), (32, 16)
+    expected = [(*narrow, 1), (*narrow, 3), (*narrow, 4), (*narrow, 6), (*narrow, 8), wide]
+    assert list(widths.values()) == expected
+    prepared = Prepared(np.zeros((2, 100), np.float32), min_max(np.eye(2)), None)
+    assert RSRAE()._hidden(prepared) == (128, 64, 10)
+    assert DAGPR()._hidden(prepared) == (128, 64, 32)
+    assert RSRAE(hidden=(5, 2))._hidden(prepared) == (5, 2)
+    with pytest.raises(ValueError, match="at least two widths"):
+        RSRAE(hidden=(5,))._hidden(prepared)
+    members = DAGPR(pretrain_epochs=0, random_state=0).fit(images()[:20]).members_
+    assert members.codes(images()[:3].reshape(3, -1)).shape == (1, 10, 3)
 
 
 def test_dagpr_scores_are_high_where_rows_are_odd():

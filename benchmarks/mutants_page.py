@@ -1,0 +1,72 @@
+"""The page of results/mutants.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.mutants_planted import PLANTED
+from benchmarks.mutants_reasons import reason_for
+from benchmarks.mutants_tests import TESTS
+from benchmarks.records import read
+
+BEFORE = Path("results/mutants_before.jsonl")  # the first run, before the tests were sharpened
+NAMES = {(planted.module, planted.name) for planted in PLANTED}
+
+Line = dict[str, Any]
+
+
+def write_page(cells: Path, out: Path, head: str) -> None:
+    """Write the score of every module, the mistakes with names, and the survivors."""
+    latest = {_key(line): line for line in read(cells) if "module" in line}  # the last word
+    tried = list(latest.values())
+    named = [line for line in tried if (line["module"], line["what"]) in NAMES]
+    drawn = [line for line in tried if (line["module"], line["what"]) not in NAMES]
+    parts = [*_modules(drawn), *_named(named), *_survivors(tried)]
+    out.write_text(head + "\n" + "\n".join(parts) + "\n")
+    print("\n".join(_modules(drawn)))
+
+
+def _key(line: Line) -> tuple[object, ...]:
+    return tuple(line[name] for name in ("module", "line", "column", "what"))
+
+
+def _fate(line: Line) -> str:
+    return "killed" if line["killed_by"] is not None else reason_for(line)[0]
+
+
+def _modules(drawn: list[Line]) -> Iterator[str]:
+    old = [line for line in read(BEFORE) if "module" in line]
+    yield "## Drawn mutants\n\nBefore: the first run, with other operators and other draws.\n"
+    yield "| module | before | mutants | killed | equivalent | survived | % of not equivalent |"
+    yield "|---|---|---|---|---|---|---|"
+    for module in [*TESTS, None]:
+        own = [_fate(line) for line in drawn if module in (line["module"], None)]
+        then = [line["fate"] for line in old if module in (line["module"], None)]
+        before = f"{then.count('killed')} of {len(then)}" if then else ""
+        if own:
+            killed, equivalent = own.count("killed"), own.count("equivalent")
+            counted = len(own) - equivalent
+            share = f"{100 * killed / counted:.0f}" if counted else ""
+            left = counted - killed
+            cells = (module or "all", before, len(own), killed, equivalent, left, share)
+            yield "| " + " | ".join(map(str, cells)) + " |"
+
+
+def _named(named: list[Line]) -> Iterator[str]:
+    yield "\n## Mistakes with names\n\n| mistake | module | noticed by |\n|---|---|---|"
+    for line in named:
+        by = (line["killed_by"] or "nobody").removeprefix("tests/")
+        yield f"| {line['what']} | {line['module']} | {by} |"
+
+
+def _survivors(tried: list[Line]) -> Iterator[str]:
+    yield "\n## Survivors\n\n| module | line | code | change | kind | why |"
+    yield "|---|---|---|---|---|---|"
+    for line in tried:
+        if line["killed_by"] is None:
+            kind, why = reason_for(line)
+            code, what = (f"`{line[name].replace('|', '¦')}`" for name in ("code", "what"))
+            place = f"{line['module']} | {line['line']}"
+            yield f"| {place} | {code} | {what} | {kind} | {why} |"

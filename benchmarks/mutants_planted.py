@@ -1,0 +1,185 @@
+"""Mistakes that somebody could make in the methods, each by name: all of them must be noticed.
+
+Each is a text in one module that stands there exactly once, and what takes its place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.mutations import PACKAGE, Mutant
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A mistake with a name."""
+
+    name: str
+    module: str
+    changes: tuple[tuple[str, str], ...]
+
+    def mutant(self) -> Mutant:
+        """Return the module with this mistake in it."""
+        text = (PACKAGE / self.module).read_text()
+        first = self.changes[0][0]
+        line = text[: text.index(first)].count("\n") + 1
+        for before, after in self.changes:
+            if text.count(before) != 1:
+                raise ValueError(f"{self.name}: {before!r} is {text.count(before)} times there")
+            text = text.replace(before, after)
+        return Mutant(self.module, line, 0, self.name, first.splitlines()[0].strip(), text)
+
+
+def _one(name: str, module: str, before: str, after: str) -> Planted:
+    return Planted(name, module, ((before, after),))
+
+
+TRAINING, LOSSES, PROCESS = (f"diffusion/{name}.py" for name in ("training", "losses", "process"))
+WALK, SETTINGS, LOCALISER = (
+    f"localise/{name}.py" for name in ("walk", "diffusion_settings", "diffusion")
+)
+STEPS = "round(plan.highest * plan.n_steps)"
+ADDM = (
+    _one("adversarial loss left out", LOSSES, " + weight * adversarial_loss(fake, w)", ""),
+    _one("adversarial loss left out of the step", TRAINING,
+         "addm_loss(d.eps, eps_hat, verdict, w, plan.adversarial_weight)",
+         "ddpm_loss(d.eps, eps_hat, w)"),
+    _one("real sample at t", TRAINING, "x0, s, d.eps_real)", "x0, d.t, d.eps_real)"),
+    _one("real sample with the noise of the fake one", TRAINING, "x0, s, d.eps_real)",
+         "x0, s, d.eps)"),
+    _one("real sample with the noise of the reverse step", TRAINING, "x0, s, d.eps_real)",
+         "x0, s, d.z)"),
+    _one("stride ignored", TRAINING, "d.t - plan.adversarial_stride", "d.t - 1"),
+    _one("weights ignored in a step", TRAINING, "batch.x, batch.w, self",
+         "batch.x, torch.ones_like(batch.w), self"),
+    _one("weights ignored by the noise error", LOSSES, "(w * per_image((eps_hat - eps).square()))",
+         "per_image((eps_hat - eps).square())"),
+    _one("weights ignored by the urge to pass", LOSSES, "(w * per_image(F.softplus(-fake)))",
+         "per_image(F.softplus(-fake))"),
+    _one("weights ignored by the discriminator", LOSSES, "(w * (per_image(F.softplus(-real))",
+         "((per_image(F.softplus(-real))"),
+    _one("real and fake exchanged", LOSSES, "F.softplus(-real)) + per_image(F.softplus(fake))",
+         "F.softplus(real)) + per_image(F.softplus(-fake))"),
+    _one("running average: keep and new exchanged", TRAINING, "(own, new, 1 - keep)",
+         "(own, new, keep)"),
+    _one("running average not returned", TRAINING, "run.average.eval()", "run.denoiser.eval()"),
+    _one("running average that never moves", TRAINING,
+         "        torch._foreach_lerp_(own, new, 1 - keep)\n", ""),
+    _one("x_0 not clamped in training", TRAINING, "d.t, eps_hat).clamp(-1, 1)", "d.t, eps_hat)"),
+    _one("no fresh noise in the reverse step", TRAINING, "x0_hat, d.z)", "x0_hat, 0 * d.z)"),
+    _one("no noise in p_sample", PROCESS, "mean + variance.sqrt() * noise", "mean"),
+    _one("learning rate never falls", TRAINING, "** (step // plan.decay_every)", "** 0"),
+    _one("t from 0 to T - 1", TRAINING, f"batch.integers(1, max(1, {STEPS}) + 1)",
+         f"batch.integers(0, max(1, {STEPS}))"),
+    _one("one noise field for all three", TRAINING, "Draws(t, eps, batch.fields(noise), z)",
+         "Draws(t, eps, eps, eps)"),
+    _one("gradients not clipped", TRAINING, "place, plan.clip\n", "place, None\n"),
+    _one("fake image not detached", TRAINING, "fake.detach()", "fake"),
+    _one("no noise in the reverse walk", WALK, "x0_hat, self._noise(x, generator))",
+         "x0_hat, 0 * self._noise(x, generator))"),
+    _one("x_0 not clamped in the walk", WALK, "at_t, eps_hat).clamp(-1, 1)", "at_t, eps_hat)"),
+    _one("the same noise in every draw", WALK, "SCORING_SEED + k", "SCORING_SEED"),
+    _one("draws not averaged", WALK, "(total / self.way.n_draws)", "total"),
+    _one("paper's batch", SETTINGS, "batch_size=4,", "batch_size=8,"),
+    _one("paper's rate", SETTINGS, "learning_rate=1e-4,", "learning_rate=2e-4,"),
+    _one("paper's decay", SETTINGS, "decay=0.999,", "decay=0.99,"),
+    _one("paper's steps between decays", SETTINGS, "decay_every=200 * 25", "decay_every=200"),
+    _one("decay of the preset not passed on", LOCALISER, "decay=preset.decay,", "decay=1.0,"),
+    _one("running average of the preset not passed on", LOCALISER, "ema=preset.ema", "ema=0.0"),
+    _one("printed weight of the adversarial loss", LOCALISER,
+         "adversarial_weight=0.05,", "adversarial_weight=0.5,"),
+    _one("default weight of the adversarial loss", LOCALISER,
+         "adversarial_weight=0.5,", "adversarial_weight=0.05,"),
+    _one("printed stride", LOCALISER, "adversarial_stride=1)", 'adversarial_stride="all")'),
+    _one("weight of the style not passed on", LOCALISER,
+         "adversarial_weight=style.adversarial_weight", "adversarial_weight=0.0"),
+)  # fmt: skip
+
+CONVOLUTIONS, HYBRID, MACHINE = (
+    f"detectors/{name}.py" for name in ("convolutions", "hybrid", "ocsvm")
+)
+DAGPR, KERNEL = "detectors/dagpr.py", "detectors/compiled_training.py"
+PLAIN = "np.ones_like(weights)"
+DETECTORS = (
+    _one("convolutional autoencoder without weights", CONVOLUTIONS,
+         "squared_error(x, x_hat), w)", "squared_error(x, x_hat), torch.ones_like(w))"),
+    _one("convolutional Deep SVDD without weights", CONVOLUTIONS,
+         "dsvdd_iadc(encoder(x), c, w)", "dsvdd_iadc(encoder(x), c, torch.ones_like(w))"),
+    _one("convolutional RSRAE without weights", CONVOLUTIONS,
+         "learnt, w, *lambdas)", "learnt, torch.ones_like(w), *lambdas)"),
+    _one("autoencoder without weights", "detectors/autoencoder.py",
+         "Lessons(prepared, rows, weights,", f"Lessons(prepared, rows, {PLAIN},"),
+    _one("Deep SVDD without weights", "detectors/deep_svdd.py",
+         "Lessons(prepared, rows, weights,", f"Lessons(prepared, rows, {PLAIN},"),
+    _one("Deep SVDD's autoencoder with weights", "detectors/deep_svdd.py", PLAIN, "weights"),
+    _one("RSRAE without weights", "detectors/rsrae.py",
+         "Lessons(prepared, rows, weights,", f"Lessons(prepared, rows, {PLAIN},"),
+    _one("perceptrons without weights", "detectors/training.py",
+         "rows[j][order], weights[j],", "rows[j][order], np.ones_like(weights[j]),"),
+    _one("hybrid's autoencoder without weights", HYBRID,
+         "(prepared, rows, weights, generators)", f"(prepared, rows, {PLAIN}, generators)"),
+    _one("hybrid's machine without weights", HYBRID,
+         "(inputs, rows, weights, seeds)", f"(inputs, rows, {PLAIN}, seeds)"),
+    Planted("hybrid's codes not standardised", HYBRID,
+            (("inputs = (scale(code) for", "inputs = (code for"),
+             ("machine.score(scale(code))", "machine.score(code)"))),
+    _one("one-class machine without weights", MACHINE,
+         "([x] * len(rows), rows, weights, seeds)", f"([x] * len(rows), rows, {PLAIN}, seeds)"),
+    _one("landmarks drawn without weights", MACHINE, "replace=False, p=w / w.sum())",
+         "replace=False)"),
+    _one("landmark problem without weights", MACHINE, "_linear_one_class(features, w / (nu",
+         "_linear_one_class(features, np.full(len(w), w.mean()) / (nu"),
+    _one("many rows drawn without weights", MACHINE, "NYSTROEM_ROWS, p=w / w.sum())",
+         "NYSTROEM_ROWS)"),
+    _one("default nu", MACHINE, "default=0.5", "default=0.1"),
+    _one("DAGPR without refinements", DAGPR, "default=1,", "default=0,"),
+    _one("DAGPR with ten refinements", DAGPR, "default=1,", "default=10,"),
+    _one("DAGPR refined with the wrong sign", DAGPR, "np.argsort(mu,", "np.argsort(-mu,"),
+    _one("DAGPR's first labels with the wrong sign", DAGPR, "np.argsort(np.square",
+         "np.argsort(-np.square"),
+    _one("DAGPR's autoencoder without weights", DAGPR,
+         "            prepared, rows, weights, generators, on_sphere",
+         f"            prepared, rows, {PLAIN}, generators, on_sphere"),
+    _one("DAGPR's codes not on the sphere in training", DAGPR, "on_sphere=True",
+         "on_sphere=False"),
+    Planted("RSRAE's orthogonality missing from the compiled loss", KERNEL,
+            (("    g_A += F(4 * aim.lambda2) * np.dot(slant, A)\n", ""),
+             (" + aim.lambda2 * np.sum(slant * slant)", ""))),
+    _one("RSRAE's orthogonality without a gradient", KERNEL,
+         "    g_A += F(4 * aim.lambda2) * np.dot(slant, A)\n", ""),
+    _one("RSRAE's orthogonality left out of the tagged loss", "detectors/objectives.py",
+         " + lambda2 * orthogonality(A)", ""),
+    _one("RSRAE's lambda2 not passed on", "detectors/rsrae.py",
+         "to_reconstruct(len(into), self.lambda1, self.lambda2)",
+         "to_reconstruct(len(into), self.lambda1, 0.0)"),
+)  # fmt: skip
+
+IADC, WEIGHTING = "robust/iadc.py", "robust/weighting.py"
+ROUNDS = (
+    _one("importance weights ignored in fit", IADC, "len(history), w * prior)",
+         "len(history), prior)"),
+    _one("given weights ignored in fit", IADC, "len(history), w * prior)", "len(history), w)"),
+    _one("weights of the first round in every later one", IADC,
+         "w = next_trust(start, history, len(data))",
+         "w = next_trust(start, history, len(data)) if len(history) == 1 else w"),
+    _one("patience of 5", IADC, "default=2,", "default=5,"),
+    _one("patience ignored", "robust/history.py", "- int(np.argmin(h)) >= patience",
+         "- int(np.argmin(h)) >= 2"),
+    _one("top rows from the wrong end", WEIGHTING, "np.argsort(-s,", "np.argsort(s,"),
+    _one("trust that rises with the score", WEIGHTING, "expit((beta - s)", "expit((s - beta)"),
+    _one("members of another round kept", IADC, "if history.kept == len(history) - 1:",
+         "if len(history) == 1:"),
+    _one("weights do not reach the members", "robust/rounds.py",
+         "np.broadcast_to(turn.weights, (m, len(setup.data)))",
+         "np.broadcast_to(1.0, (m, len(setup.data)))"),
+    _one("one member instead of the mean", "robust/rounds.py", "each.mean(axis=0)", "each[0]"),
+    _one("bootstrap of the same rows for all members", "robust/resampling.py",
+         "return generator.integers(n, size=(n_members, n))",
+         "return np.tile(generator.integers(n, size=n), (n_members, 1))"),
+    _one("advice that counts in the first round alone", "robust/start.py",
+         "return w, prior * given", "return w * given, prior"),
+    _one("advised rounds that forget the trust before", "robust/start.py",
+         "w = (w + history.weights(t)) / 2", "w = history.weights(t)"),
+)  # fmt: skip
+
+PLANTED = (*ADDM, *DETECTORS, *ROUNDS)
