@@ -99,7 +99,7 @@ def run(ours: str) -> None:
 
 def table() -> None:
     """Write the mean over the seeds, and over the tables."""
-    lines = read(RESULTS)
+    lines = list(read(RESULTS))
     methods = list(dict.fromkeys(line["method"] for line in lines))
     text = [f"| table | method | {' | '.join(CASES)} |", "|---|---|" + "---|" * len(CASES)]
     for name in (*SETS, "mean"):
@@ -116,7 +116,7 @@ def table() -> None:
                 for case in CASES
             )
             text.append(f"| {name} | {method} | {' | '.join(f'{c:.1f}' for c in cells)} |")
-    head = __doc__.split("\n\n")[-1]
+    head = __doc__.split("\n\n")[-1].split("`--name`")[0]
     TABLE.write_text(
         f"# Tables with gaps\n\nAUROC x 100, mean of {len(SEEDS)} seeds. {head}\n"
         + "\n".join(text)
