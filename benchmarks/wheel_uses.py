@@ -19,7 +19,7 @@ import pandas as pd
 from benchmarks.records import data_folder
 
 ROOT = Path(__file__).parents[1]
-CLEAN = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+CLEAN = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 @dataclass
