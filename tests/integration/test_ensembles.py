@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.ensemble import IsolationForest
 from sklearn.metrics import roc_auc_score
 
 import aberra.robust.rounds as rounds_module
@@ -96,6 +97,19 @@ def test_adc_is_the_first_round_of_iadc(dirty_blob):
     adc = ADC(OCSVM(), n_members=3, random_state=0).fit(X)
     iadc = fitted(OCSVM(), X)
     np.testing.assert_array_equal(adc.round_.scores, iadc.history_[0].scores)
+
+
+def test_rules_of_an_ensemble_are_those_of_its_members():
+    for ensemble, image, rules in (
+        (ADC(), None, ("fdr", "apart")),
+        (ADC(), (1, 8, 8), ("knee", "median")),  # of HybridOCSVM
+        (ADC(OCSVM()), None, ("knee", "median")),
+        (ADC(MultiView()), (1, 8, 8), ("fdr", "apart")),
+        (ADC(IsolationForest()), None, ("knee", "median")),
+    ):
+        ensemble.image_shape_ = image
+        assert (ensemble.flag_rule, ensemble.trust_rule) == rules
+        assert ensemble.sees_gaps == (rules[0] == "fdr")
 
 
 def test_constructors_keep_the_order_of_their_first_parameters():

@@ -89,8 +89,9 @@ def test_only_ensembles_of_localisers_segment(images):
     table = ADC(OCSVM(), n_members=2, random_state=0)
     assert not table.localises
     assert not hasattr(table, "segment")
-    with pytest.raises(NotFittedError):
-        ADC(FLOOR).segment(images)
+    for ask in ("segment", "anomaly_map", "reconstruct", "maps_and_scores", "anomaly_score"):
+        with pytest.raises(NotFittedError):
+            getattr(ADC(FLOOR), ask)(images)
     # Refitted on a table, a model has no threshold of maps left over.
     model = fitted(ADC, images).set_params(detector=OCSVM())
     assert not hasattr(model.fit(images[:, 0, 0]), "map_threshold_")

@@ -22,6 +22,7 @@ from aberra.loop import Tempo, batch_of
 from aberra.nets.discriminator import DiscriminatorPlan, discriminator
 from aberra.nets.place import Place
 from aberra.nets.unet import UNetPlan, denoiser, finder
+from aberra.progress import deadline
 from aberra.rng import draw_seeds, torch_generator
 
 CPU = Place(torch.device("cpu"))
@@ -134,6 +135,19 @@ def test_training_is_the_method_written_out(adversarial):
     moved = float((expected - untrained).abs().mean())
     # Not the parameters: a shift before a norm has no gradient but rounding, which Adam enlarges.
     assert float((found - expected).abs().mean()) < 2e-3 * moved
+
+
+def test_a_training_whose_time_is_up_has_taken_some_of_its_steps():
+    plan = replace(PLAN, discriminator=None)
+    with deadline(0.0) as limit:
+        stopped = train_denoiser(IMAGES, WEIGHTS, plan, SEED, CPU)
+    assert limit.stopped_at == 1 / 6
+    with deadline(600.0) as limit:
+        one = replace(plan, tempo=replace(plan.tempo, train_steps=1))
+        whole = train_denoiser(IMAGES, WEIGHTS, one, SEED, CPU)
+    assert limit.stopped_at is None
+    for a, b in zip(stopped.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(a, b)
 
 
 FINDER = FinderPlan(

@@ -3,6 +3,7 @@
 import pytest
 
 from aberra import ADDM, DDPM, AnoDDPM
+from aberra.localise.frame import Frame
 from aberra.loop import Tempo
 from aberra.nets.discriminator import DiscriminatorPlan
 from aberra.nets.unet import UNetPlan
@@ -76,6 +77,15 @@ def test_presets_for_smaller_images_stay_what_they_were():
         assert plan.discriminator == DiscriminatorPlan(1, 32 if size == 64 else 64, 3)
         assert ADDM(name)._preset().image_size == size
         assert ADDM(name, style="printed").settings()["sampling_steps"] == 10
+
+
+def test_the_walk_back_is_that_of_the_style():
+    frame = Frame((1, 64, 64), (64, 64), 8, 0.0, 1.0)
+    for model, steps in ((DDPM(sampling_steps="all"), None), (DDPM(style="printed"), 10)):
+        way = model._members(frame, []).way
+        assert way.sampling_steps == steps
+        assert (way.start, way.highest) == (model.settings()["start"], 0.5)
+    assert DDPM(start=0.7)._members(frame, []).way.highest == 0.7
 
 
 def test_small_images_are_not_halved_to_nothing_by_the_discriminator():

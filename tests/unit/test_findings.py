@@ -267,6 +267,16 @@ def test_the_largest_piece_of_a_healthy_scan_is_counted_above_the_final_height()
     assert found.largest == [first.millilitres]
     assert found.scores == [scored.score]
     assert healthy_scans([calm], 9.0).largest == [0.0]
+    for one in scored.relative(found.heights):
+        assert one[scored.looked_at].any()
+        assert not one[~scored.looked_at].any()
+    seen = np.sort(scored.anomaly_map[scored.scored & brain])
+    assert scored.score == pytest.approx(seen[-max(1, round(0.02 * len(seen))) :].mean())
+    assert (scored.share_flagged, scored.millilitres) == (0, 0)
+    again = score_volume(Dark(), scan, mask=brain, threshold=0.6)
+    assert again.share_flagged == again.segmentation.sum() / (scored.scored & brain).sum() > 0
+    voxel = abs(np.linalg.det(scan.affine[:3, :3])) / 1000
+    assert again.millilitres == pytest.approx(again.segmentation.sum() * voxel)
 
 
 @pytest.mark.slow

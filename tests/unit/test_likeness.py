@@ -8,7 +8,7 @@ import pytest
 from aberra import IntensityThreshold
 from aberra.data.mri.nifti import write_nifti
 from aberra.data.mri.phantom import head_phantom
-from aberra.localise.likeness import LEAST_LIMIT, Looks, look_of
+from aberra.localise.likeness import LEAST_LIMIT, Looks, look_of, too_much
 from aberra.recipe import Recipe
 from aberra.workflow import fit, score
 
@@ -34,8 +34,19 @@ def test_the_same_kind_of_scan_gets_no_remark_and_another_contrast_does():
 
 def test_training_scans_that_vary_make_the_limit_wide():
     wide = Looks.of([look_of(heads(10, seed, power)) for seed, power in enumerate((0.5, 1, 2, 3))])
-    assert wide.limit > LEAST_LIMIT
+    assert wide.limit == 2 * wide.largest > LEAST_LIMIT
     assert wide.remark(look_of(heads(10, 9, 2.5))) == ""
+
+
+def test_a_look_is_the_percentiles_of_the_head_and_its_share():
+    images = np.linspace(0, 1, 1001, dtype=np.float32)[::-1].reshape(1, 1, 7, 143)
+    expected = [*(0.101 + 0.899 * np.arange(0.1, 0.95, 0.1)), 900 / 1001]
+    np.testing.assert_allclose(look_of(images), expected, atol=1e-3)
+    assert look_of(np.zeros((1, 1, 4, 4), np.float32)).tolist() == [0] * 10
+    looks = Looks.of([np.full(10, v) for v in (0.1, 0.2, 0.5)])
+    assert looks == Looks([0.2] * 10, pytest.approx(0.3))
+    assert looks.remark(np.full(10, 0.79)) == "" != looks.remark(np.full(10, 0.81))
+    assert too_much(0.199) == "" != too_much(0.2)
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from aberra.localise.frame import FramedImages, frame_for
 from aberra.localise.restorers import MapStyle, smoothed
 
 KINDS = [DDPM, AnoDDPM, ADDM]
-FAST = {"train_steps": 2, "batch_size": 4, "sampling_steps": 2, "random_state": 0}
+FAST = {"train_steps": 2, "batch_size": 4, "sampling_steps": 2, "n_draws": 1, "random_state": 0}
 
 
 def phantoms(n=20, shape=(1, 16, 16), seed=0):
@@ -256,7 +256,7 @@ def test_thresholds_of_other_settings_are_refused(change, fitted):
     assert model.segment(phantoms(1)).shape == (1, 16, 16)
     assert model.predict(phantoms(1)).shape == (1,)
     assert model.members_ is trained  # scoring changes nothing that was learnt
-    back = dict.fromkeys(change)
+    back = {name: FAST.get(name) for name in change}
     assert np.array_equal(model.set_params(**back).anomaly_map(phantoms(1)), before)
 
 

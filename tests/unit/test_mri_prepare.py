@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from aberra.data.mri.grid import axial_grid, covered, cut, put_back, resample
 from aberra.data.mri.phantom import head_phantom
@@ -91,6 +92,18 @@ def test_resample_averages_thin_things_instead_of_skipping_them():
         np.testing.assert_allclose(sampled, 0.25, atol=0.1)
     same = resample(planes, np.eye(4), planes.shape)
     np.testing.assert_array_equal(same, planes)
+
+
+def test_a_coarser_grid_sees_what_is_blurred_to_the_width_of_its_voxels():
+    noise = np.random.default_rng(0).normal(size=(30, 20, 20)).astype(np.float32)
+    to_array = np.diag([3.0, 1.5, 1.0, 1.0])
+    to_array[:3, 3] = 4.25, 3.0, 2.0
+    widths = np.sqrt(np.array([3.0, 1.5, 1.0]) ** 2 - 1)  # at half the height, with what is there
+    blurred = ndimage.gaussian_filter(noise, widths / 2.3548, mode="nearest", truncate=3.0)
+    at = np.meshgrid(4.25 + 3 * np.arange(7), 3 + 1.5 * np.arange(8), 2 + np.arange(9.0),
+                     indexing="ij")  # fmt: skip
+    expected = ndimage.map_coordinates(blurred, at, order=1)
+    np.testing.assert_allclose(resample(noise, to_array, (7, 8, 9)), expected, atol=1e-3)
 
 
 def test_slices_are_chosen_by_depth():

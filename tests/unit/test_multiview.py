@@ -57,17 +57,17 @@ def test_weighted_quantiles_are_those_of_repeated_rows():
 
 @pytest.mark.parametrize("pooled", [True, False])
 def test_the_best_cut_is_the_best_of_all_cuts(pooled):
-    values = np.sort(np.random.default_rng(2).normal(size=30) ** 3)
-    gains = {}
-    for k, (low, high) in enumerate(pairwise(values), 1):
-        sides = values[:k].std(), values[k:].std()
-        even = (k * sides[0] + (30 - k) * sides[1]) / 30 if pooled else sum(sides) / 2
-        gains[0.5 * (low + high)] = 1 - even / values.std()
-    gain, place = best_cut(values, pooled)
-    assert gain == pytest.approx(max(gains.values()))
-    assert place == pytest.approx(max(gains, key=gains.get))
+    tied = np.r_[-3, -1, np.zeros(40), 1, 3.5]  # halves of the zeros would be more even
+    for values in (np.sort(np.random.default_rng(2).normal(size=30) ** 3), tied):
+        n, gains = len(values), {}
+        for k, (low, high) in enumerate(pairwise(values), 1):
+            sides = values[:k].std(), values[k:].std()
+            even = (k * sides[0] + (n - k) * sides[1]) / n if pooled else sum(sides) / 2
+            gains[0.5 * (low + high)] = 1 - even / values.std() if low < high else -1
+        gain, place = best_cut(values, pooled)
+        assert gain == pytest.approx(max(gains.values()))
+        assert place == pytest.approx(max(gains, key=gains.get))
     assert best_cut(np.ones(5), pooled)[0] == -1.0
-    assert best_cut(np.r_[np.zeros(9), np.ones(9)], pooled) == (1.0, 0.5)  # not between equals
 
 
 def test_path_length_is_the_mean_depth_of_a_random_tree():
@@ -217,6 +217,23 @@ def test_views_come_to_one_scale_by_their_bulk():
     np.testing.assert_allclose(found, surprise(z).mean(axis=0), atol=1e-3)
     low = np.quantile(views[0], 0.1)
     assert (middle[0] - low) / TENTH == pytest.approx(scale[0], rel=0.25)
+
+
+def test_the_bulk_of_a_view_is_its_median_and_lowest_tenth_or_its_deviation_where_these_are_one():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    for n_same in (0, 150):
+        X[:n_same] = 0.3
+        views = MultiView(random_state=0).fit(X).members_
+        view, odd = views.members[0], views.members[0].oddness(views.lens.look(X))
+        low, middle = quantiles_of(odd)
+        np.testing.assert_allclose(view.middle, middle)
+        alone = middle - low <= 1e-9 * odd.std(axis=1)
+        assert not alone.all() if n_same == 0 else alone.any()
+        np.testing.assert_allclose(view.low, np.where(alone, middle - odd.std(axis=1), low))
+
+
+def quantiles_of(odd):
+    return np.array([quantiles(view, np.ones(len(view)), (0.1, 0.5)) for view in odd]).T
 
 
 def test_a_view_that_may_lift_adds_its_part_of_what_it_is_above_the_mean():

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from scipy import ndimage
 
 from aberra import IADC, NearestHealthy, load, save
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.localise.harmonise import harmonised
+from aberra.localise.intensity import weighted_median
 from aberra.localise.nearest import blended, nearest_rows, spread_of, thumbnails
 from aberra.localise.restorers import MapStyle
 
@@ -50,6 +52,47 @@ def test_a_blend_of_healthy_images_is_found_and_a_lesion_is_left_out():
     inside = blended(sick, nearest, ONES)[:, 12:18, 12:18]
     assert (inside - image[:, 12:18, 12:18]).abs().mean() < 0.1
     assert (inside - sick[:, 12:18, 12:18]).abs().mean() > 0.5
+
+
+def neighbours_by_hand(image, images, k):
+    """Return the nearest rows by thumbnails of 16 x 16 pixels, the worst 15 % left out."""
+    small = [x.reshape(16, 2, 16, 2).mean(axis=(1, 3)).ravel() for x in (image, *images)]
+    gaps = [np.sort(np.abs(one - small[0]))[: 256 - 38].sum() for one in small[1:]]
+    return np.argsort(gaps, kind="stable")[:k]
+
+
+def blend_by_hand(image, nearest, trust):
+    mean = np.average(nearest, axis=0, weights=trust)
+    basis, wanted = (nearest - mean).reshape(len(nearest), -1), (image - mean).ravel()
+    hold = np.diag(0.03 * 1024 * trust.mean() / trust)
+    w, ones = np.ones(1024), np.ones((32, 32))
+    for _ in range(6):
+        shares = np.linalg.solve((w * basis) @ basis.T + hold, basis @ (w * wanted))
+        found = mean + (shares @ basis).reshape(32, 32)
+        gap, there = (
+            ndimage.uniform_filter(a, 3, mode="constant") for a in (np.abs(image - found), ones)
+        )
+        w = 1 / (1 + (gap / there / 0.2) ** 2).ravel()
+    return found
+
+
+def test_an_image_is_compared_as_written_out():
+    images, new = heads(40), with_lesion(heads(3, seed=1), 0.1)[0]
+    trust = np.random.default_rng(0).uniform(0.2, 1, 40)
+    model = NearestHealthy(15, holdout=0, smooth=1, error="absolute", random_state=0)
+    model.fit(images, sample_weight=trust)
+    inward = model.members_.frame.inward
+    known, seen = (inward(x).numpy()[:, 0].astype(float) for x in (images, new))
+    for k, image in enumerate(seen):
+        rows = neighbours_by_hand(image, known, 15)
+        blend = blend_by_hand(image, known[rows], trust[rows])
+        close, share = known[rows[:3]], trust[rows[:3]] / trust[rows[:3]].sum()
+        middle = weighted_median(torch.tensor(close.reshape(3, -1)), torch.tensor(share))
+        spread = (share[:, None, None] * np.abs(close - middle.numpy().reshape(32, 32))).sum(axis=0)
+        expected = np.abs(image - blend) / (spread + 0.2)
+        np.testing.assert_allclose(model.anomaly_map(new)[k], expected, atol=2e-3)
+    plain = model.set_params(relative=False).anomaly_map(new)[-1]
+    np.testing.assert_allclose(plain, np.abs(image - blend), atol=2e-3)
 
 
 def test_a_neighbour_that_is_not_trusted_hardly_takes_part():

@@ -1,5 +1,7 @@
 """The importance weights and the crossings against their closed forms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +11,7 @@ from scipy.special import expit
 
 from aberra.ordinary import bulk
 from aberra.robust.history import History, Round, kept_round, settled
+from aberra.robust.sample import Sampled, ranks_of, some_rows
 from aberra.robust.weighting import (
     apart_weights,
     crossings,
@@ -157,6 +160,25 @@ def test_replay_equals_a_run_with_that_ratio():
     still = _history([base, base, *rounds], 0.5)
     assert still.replay(0.3) == 1  # a ranking that stands still at once
     assert _history(rounds[:1], 0.5).replay(0.3) == 0
+
+
+def test_a_file_keeps_the_oddest_rows_and_some_at_even_distances_in_the_ranking():
+    scores = np.random.default_rng(0).permutation(20_000).astype(float)
+    rows = some_rows(scores)
+    ranks = np.sort(scores[rows]).astype(int)
+    assert len(np.unique(rows)) == len(rows) == 4100
+    assert (np.diff(rows) > 0).all()
+    assert ranks[-100:].tolist() == list(range(19_900, 20_000))
+    assert (ranks[0], ranks[-101]) == (0, 19_899)
+    assert set(np.diff(ranks[:4000])) == {4, 5}
+    np.testing.assert_array_equal(ranks_of(scores), scores)
+    held = Sampled(20_000, 7, rows, ranks_of(scores)[rows], np.ones(4100, np.float32))
+    np.testing.assert_allclose(held.every_score(scores[rows]), np.arange(20_000))
+    for places in ([0, 20_000], [-1, 5], []):
+        wrong = np.array(places, np.int32)
+        for changed in ({"rows": wrong}, {"ranks": wrong}):
+            with pytest.raises(ValueError, match="not one of the training rows"):
+                replace(held, **changed)
 
 
 # Trust that only rows lose which lie apart

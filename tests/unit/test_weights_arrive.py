@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
 from aberra.detectors.dagpr import (
@@ -56,6 +57,8 @@ def contrast(detector, X, weights):
 )
 def test_rows_of_little_weight_are_learnt_less_well(detector, make):
     X = make()
+    if make is images and type(detector) is not DeepSVDD:  # two kinds are told apart soon
+        detector = clone(detector).set_params(epochs=8)
     assert contrast(detector, X, WEIGHTS) > 1.5 * contrast(detector, X, None)
 
 
