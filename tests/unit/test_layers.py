@@ -20,6 +20,7 @@ LAYERS = {
     "scikit": -2,  # what is private in scikit-learn
     "extras": -1,
     "progress": -1,
+    "impatient": -1,
     "locks": -1,
     "compiled": -0.75,
     "shuffling": -0.5,
