@@ -6,7 +6,7 @@ The wheel is built from this checkout and installed into a new environment with 
 extra gets a copy of that environment, so that only the extra itself is installed again. In each of
 them the shell is used as a person would: fit, score and info everywhere, a paper's table in small
 (`aberra reproduce`) with the core alone, and what the extra is for. Sizes are those of the
-installed files, without Python's byte code, pip and setuptools. Times are processor seconds, which
+installed files, without byte code, pip and setuptools. Times are processor seconds, which
 depend less on what else the machine does. With `--keep` a run that was stopped goes on.
 """
 
@@ -31,6 +31,7 @@ from benchmarks.records import append, environment, read
 from benchmarks.wheel_uses import ROOT, USES, Place, a_paper, a_table, run
 
 TOOLS = ("pip", "setuptools", "_distutils_hack", "pkg_resources")
+MADE_WHEN_RUN = (".pyc", ".nbi", ".nbc")  # by Python and by numba
 WITH_TORCH = ("images", "mri", "dicom")
 LARGEST = 8
 AIM = 500  # megabytes of the core
@@ -82,7 +83,7 @@ def weight(place: Place) -> dict[str, float]:
     for path in held.rglob("*"):
         first = path.relative_to(held).parts[0]
         name = re.split(r"[.-]", first)[0]
-        if path.is_file() and path.suffix != ".pyc" and name not in TOOLS:
+        if path.is_file() and path.suffix not in MADE_WHEN_RUN and name not in TOOLS:
             found[name] = found.get(name, 0.0) + path.stat().st_size / 1e6
     return dict(sorted(found.items(), key=lambda pair: -pair[1]))
 
@@ -96,8 +97,8 @@ def seconds(action: Callable[[], object]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def page(core: dict[str, Any], lines: list[dict[str, Any]]) -> str:
-    """Return the figures as Markdown."""
+def page(core: dict[str, Any], *lines: dict[str, Any]) -> str:
+    """Return the figures as Markdown: the core's, and those of each extra."""
     held = core["sizes"]
     base = sum(held.values())
     text = ["# The wheel", "", (__doc__ or "").split("\n\n", 2)[2].strip(), ""]
@@ -158,18 +159,19 @@ def main() -> None:
         home.mkdir(parents=True, exist_ok=True)
         wheel = built(home)
         alone = core(home, wheel)
-        own = measured(alone)
-        done = home / f"done-{own['environment']['commit']}.jsonl"
+        # Whoever changes the library starts anew; whoever mends this script goes on.
+        done = home / f"done-{run(['git', 'rev-parse', '--short', 'HEAD:src'], ROOT).strip()}.jsonl"
+        if not done.exists():
+            append(done, measured(alone))
         for extra in asked.extras:
-            lines = list(read(done))
-            asked.out.write_text(page(own, lines))
-            if extra in [line["extra"] for line in lines]:
+            if extra in [line.get("extra") for line in read(done)]:
                 continue
             place = with_extra(alone, wheel, extra, asked.torch)
             append(done, tried(place, extra))
             print(extra, "works", flush=True)
             shutil.rmtree(place.home)
-        asked.out.write_text(page(own, list(read(done))))
+            asked.out.write_text(page(*read(done)))
+        asked.out.write_text(page(*read(done)))
     print(asked.out.read_text())
 
 

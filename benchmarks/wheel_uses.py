@@ -156,7 +156,7 @@ def ray(place: Place) -> None:
     place.aberra("score", "model.aberra", "parts", "-o", "spread", "--engine", "ray")
     place.aberra("score", "model.aberra", "parts", "-o", "alone")
     for k in range(2):
-        one, other = (place.folder / name / f"{k}.csv" for name in ("spread", "alone"))
+        one, other = (place.folder / name / f"{k}.csv.parquet" for name in ("spread", "alone"))
         assert one.read_bytes() == other.read_bytes()
 
 
