@@ -16,16 +16,33 @@ NAMES = {(planted.module, planted.name) for planted in PLANTED}
 
 Line = dict[str, Any]
 
+ABOUT = """## Drawn mutants
+
+`make mutants` tries them and writes this page. *Before* is the first run of all, with other
+operators and other draws (results/mutants_before.jsonl). *Killed at first* are those that the
+tests of the day noticed when they were tried; where one survived, a test was written, and it was
+tried again. Equivalent ones cannot change what anybody sees; each is listed below with its reason.
+"""
+
 
 def write_page(cells: Path, out: Path, head: str) -> None:
     """Write the score of every module, the mistakes with names, and the survivors."""
-    latest = {_key(line): line for line in read(cells) if "module" in line}  # the last word
-    tried = list(latest.values())
+    tried = list(_tried(cells))
     named = [line for line in tried if (line["module"], line["what"]) in NAMES]
     drawn = [line for line in tried if (line["module"], line["what"]) not in NAMES]
     parts = [*_modules(drawn), *_named(named), *_survivors(tried)]
     out.write_text(head + "\n" + "\n".join(parts) + "\n")
     print("\n".join(_modules(drawn)))
+
+
+def _tried(cells: Path) -> Iterator[Line]:
+    """Yield the last word on each mutant, and whether it was killed at first."""
+    runs: dict[tuple[object, ...], list[Line]] = {}
+    for line in read(cells):
+        if "module" in line:
+            runs.setdefault(_key(line), []).append(line)
+    for own in runs.values():
+        yield {**own[-1], "at_first": own[0]["killed_by"] is not None}
 
 
 def _key(line: Line) -> tuple[object, ...]:
@@ -38,11 +55,15 @@ def _fate(line: Line) -> str:
 
 def _modules(drawn: list[Line]) -> Iterator[str]:
     old = [line for line in read(BEFORE) if "module" in line]
-    yield "## Drawn mutants\n\nBefore: the first run, with other operators and other draws.\n"
-    yield "| module | before | mutants | killed | equivalent | survived | % of not equivalent |"
-    yield "|---|---|---|---|---|---|---|"
+    yield ABOUT
+    yield (
+        "| module | before | mutants | killed at first | killed | equivalent | survived "
+        "| % of not equivalent |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
     for module in [*TESTS, None]:
-        own = [_fate(line) for line in drawn if module in (line["module"], None)]
+        lines = [line for line in drawn if module in (line["module"], None)]
+        own, first = [_fate(line) for line in lines], sum(line["at_first"] for line in lines)
         then = [line["fate"] for line in old if module in (line["module"], None)]
         before = f"{then.count('killed')} of {len(then)}" if then else ""
         if own:
@@ -50,7 +71,7 @@ def _modules(drawn: list[Line]) -> Iterator[str]:
             counted = len(own) - equivalent
             share = f"{100 * killed / counted:.0f}" if counted else ""
             left = counted - killed
-            cells = (module or "all", before, len(own), killed, equivalent, left, share)
+            cells = (module or "all", before, len(own), first, killed, equivalent, left, share)
             yield "| " + " | ".join(map(str, cells)) + " |"
 
 

@@ -57,6 +57,10 @@ REASONS: tuple[Reason, ...] = (
            "a moment that is exactly so many minutes later"),
     Reason(E, "localise/healing.py", "bad = code_surprise", "Lt -> LtE",
            "a likelihood that is exactly the limit, which floats never meet"),
+    Reason(E, "data/mri/prepare.py", "areas = np.bincount", "Div -> Mult",
+           "a factor of all areas, which are compared with the largest of them"),
+    Reason(E, "detectors/compiled_training.py", "return _towards_input(x, last", "GtE -> Gt",
+           "A is never the first layer: RSRAE wants a layer before it"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

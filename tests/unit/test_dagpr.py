@@ -54,3 +54,7 @@ def test_labels_take_the_stated_shares():
     assert (y == 0).sum() == 120
     assert (y == 1).sum() == 55
     assert distance[rows[y == 0]].max() < distance[rows[y == 1]].min()
+    for _ in range(9):  # of three rows the nearest and the farthest
+        rows, y = first_labels(np.array([[4.0], [0.0], [1.0]]), generator)
+        assert rows.tolist() == [2, 0]
+        assert y.tolist() == [0, 1]

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from aberra.detectors.convolutions import batches
-from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error
+from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
 from aberra.detectors.training import batch_length
 from aberra.twister import Twister
 
@@ -50,6 +50,12 @@ def test_iadc_8_weighs_the_first_two_terms_only():
             expected += w[j, i] * (error[j, i].sqrt() + 0.3 * residual.norm()) / B
         expected += 0.7 * ((A[j] @ A[j].T - torch.eye(2)) ** 2).sum()
     torch.testing.assert_close(rsrae_iadc(error, z, A, w, 0.3, 0.7), expected)
+
+
+def test_codes_on_the_sphere_have_length_one():
+    z = rand(M, D, B)
+    torch.testing.assert_close(unit_sphere(z).norm(dim=1), torch.ones(M, B, dtype=torch.float64))
+    np.testing.assert_allclose(unit_sphere(z.numpy()), unit_sphere(z))
 
 
 def test_batches_visit_each_drawn_row_at_most_once_per_epoch():

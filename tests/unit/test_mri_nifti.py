@@ -1,5 +1,6 @@
 """NIfTI in and out, and files that cannot be used."""
 
+import gzip
 import sys
 
 import nibabel as nib
@@ -185,3 +186,15 @@ def test_a_pair_of_files_is_one_scan_and_analyze_needs_axes(tmp_path):
     np.testing.assert_array_equal(scan.array, numbers())
     assert scan.directions == "LAS"
     np.testing.assert_allclose(scan.spacing, [2.0, 1.5, 3.0])
+
+
+def test_a_packed_scan_cannot_promise_more_than_gzip_can_pack(tmp_path):
+    path = tmp_path / "short.nii.gz"
+    raw = bytearray(nib.Nifti1Image(np.zeros((4, 4, 4), np.float32), np.eye(4)).to_bytes())
+    most = 1032 * len(gzip.compress(raw))  # a few bytes more or less when the shape is another
+    for share, says_so in ((1.2, True), (0.8, False)):
+        raw[42:48] = np.array([100, 10, share * most / 4000], np.int16).tobytes()
+        path.write_bytes(gzip.compress(raw))
+        with pytest.raises(DataError) as caught:
+            read_nifti(path)
+        assert ("it has room for" in str(caught.value)) is says_so

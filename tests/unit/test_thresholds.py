@@ -44,7 +44,7 @@ def contaminated(share, n=2000, distance=8.0, seed=0):
 
 
 @every_rule
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(whole_scores, st.sampled_from([0.25, 1.0, 2.0, 1024.0]), st.integers(-64, 64))
 def test_threshold_moves_with_the_scores(rule, s, scale, shift):
     # Powers of two and integers: the moved scores are exact.
@@ -62,7 +62,7 @@ def test_threshold_moves_with_the_scores_under_any_scale(rule, n):
 
 
 @every_rule
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(whole_scores, st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(rule, s, random):
     mixed = s.astype(np.float64)
@@ -71,7 +71,7 @@ def test_order_of_rows_does_not_matter(rule, s, random):
 
 
 @every_rule
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(wild_scores)
 def test_any_scores_give_a_finite_threshold_that_flags_at_most_half(rule, s):
     t = rule(s)

@@ -1,0 +1,203 @@
+"""What comes from a file is held against itself: every part that does not fit is refused."""
+
+import io
+import json
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Annotated
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC, OneClassSVM
+
+from aberra import IADC, MultiView
+from aberra.declare import Within
+from aberra.errors import ModelFileError
+from aberra.model_file.archives import check_contents, check_detector
+from aberra.model_file.soundness import check_ranges, check_reader, check_sound
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+
+
+def spoilt(part, **changes):
+    """Return a copy with some attributes changed, each by a function."""
+    other = copy(part)
+    for name, change in changes.items():
+        setattr(other, name, change(vars(part)[name]))
+    return other
+
+
+def shorter(array):
+    return array[..., :-1]
+
+
+def one_more(value):
+    return value + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("_sparse", lambda _: True),
+        ("kernel", lambda _: "precomputed"),
+        ("n_features_in_", one_more),
+        ("support_", shorter),
+        ("dual_coef_", shorter),
+        ("_dual_coef_", shorter),
+        ("dual_coef_", np.transpose),
+        ("intercept_", lambda _: np.zeros(2)),
+        ("_intercept_", lambda _: np.zeros(2)),
+        ("_probA", lambda _: np.zeros(1)),
+        ("_probB", lambda _: np.zeros(1)),
+        ("_n_support", lambda n: np.append(n, 0)),
+        ("_n_support", lambda n: n.astype(float)),
+        ("_n_support", lambda n: n - 1),
+        ("support_vectors_", shorter),
+        ("support_vectors_", lambda v: v[:0]),
+    ],
+)
+def test_a_machine_whose_arrays_do_not_fit_is_refused(name, change):
+    machine = OneClassSVM().fit(X)
+    check_detector(machine, "here")
+    check_detector(OneClassSVM(), "here")  # a template
+    with pytest.raises(ModelFileError, match="support vector machine do not fit"):
+        check_detector(make_pipeline(spoilt(machine, **{name: change})), "here")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("_fit_method", lambda _: "kd_tree"),
+        ("_tree", lambda _: 1),
+        ("n_features_in_", one_more),
+        ("n_samples_fit_", one_more),
+        ("n_neighbors_", lambda _: 0),
+        ("n_neighbors_", lambda _: 41),
+        ("n_neighbors_", float),
+        ("_lrd", shorter),
+        ("_distances_fit_X_", shorter),
+        ("_fit_X", shorter),
+    ],
+)
+def test_neighbours_whose_arrays_do_not_fit_are_refused(name, change):
+    near = LocalOutlierFactor(n_neighbors=5, novelty=True, algorithm="brute").fit(X)
+    check_detector(near, "here")
+    check_detector(NearestNeighbors(algorithm="brute").fit(X[:1]), "here")
+    with pytest.raises(ModelFileError, match="nearest neighbours do not fit"):
+        check_detector({"inner": [spoilt(near, **{name: change})]}, "here")
+    with pytest.raises(ModelFileError, match="learns from labels"):
+        check_detector([SVC()], "here")
+
+
+def archive(files, schema=(), kind=ZIP_STORED):
+    """Return an archive of files, each of which the schema asks for so often."""
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w", kind) as file:
+        for name, content in files.items():
+            file.writestr(name, content)
+        file.writestr("schema.json", json.dumps([{"a": [{"file": name}]} for name in schema]))
+    return buffer.getvalue()
+
+
+def stored(array, version=None):
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, array, version=version)
+    return buffer.getvalue()
+
+
+def test_archives_that_take_more_than_they_say_are_refused(monkeypatch):
+    monkeypatch.setattr("aberra.model_file.archives.MOST_UNPACKED", 1000)
+    good = {"a.npy": stored(X), "b.npy": stored(X, (2, 0)), "c.txt": b"words"}
+    check_contents(archive(good, list(good) * 5), "here")
+    packed = [archive({"zeros": bytes(n - len("[]"))}, kind=ZIP_DEFLATED) for n in (1000, 1001)]
+    check_contents(archive({"a.zip": packed[0]}, ["a.zip"]), "here")
+    huge = stored(X).replace(b"(40, 3)", b"(40, 9)")
+    for data, words in (
+        (archive(good, good, ZIP_DEFLATED), "is compressed"),
+        (archive(good, ["a.npy"] * 300), "again and again"),
+        (archive({"a.npy": huge}, ["a.npy"]), "not as long as it says"),
+        (archive({"a.npy": stored(X)[:-8]}, ["a.npy"]), "not as long as it says"),
+        (archive({"a.zip": packed[1]}, ["a.zip"]), "too large"),
+    ):
+        with pytest.raises(ModelFileError, match=words):
+            check_contents(data, "here")
+    check_contents(archive({"a.npy": huge}), "here")  # nobody asks for it
+
+
+@pytest.fixture(scope="module")
+def model():
+    rows = pd.DataFrame(X, columns=["a", "b", "c"])
+    rows["day"] = pd.date_range("2024-01-01", periods=40, freq="7h")
+    rows["word"] = ["x", "y"] * 20
+    rows.loc[3, "a"] = np.nan
+    return IADC(MultiView(n_trees=6), 2, encode="auto", missing="impute", random_state=0).fit(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("kinds", lambda v: v[:-1], "kinds"),
+        ("kinds", lambda v: ["colour", *v[1:]], "kinds"),
+        ("parts", lambda v: v[:-1], "parts"),
+        ("parts", lambda v: [["day"], *v[1:]], "parts"),
+        ("parts", lambda v: [["value", "value"], *v[1:]], "comes twice"),
+        ("parts", lambda v: [[] for _ in v], "comes twice, or none"),
+        ("medians", lambda v: v[:-1], "medians"),
+        ("medians", lambda v: [np.nan, *v[1:]], "not finite"),
+        ("rarity", lambda v: {}, "other columns than those of text"),
+        ("rarity", lambda v: {4: {"x": np.inf}}, "not finite"),
+        ("latest", lambda v: {}, "every column of dates"),
+        ("latest", lambda v: {3: [1.0]}, "every column of dates"),
+        ("latest", lambda v: {3: [1.0, np.nan]}, "not finite"),
+        ("unseen", lambda v: np.nan, "not finite"),
+    ],
+)
+def test_a_reader_that_does_not_know_its_columns_is_refused(model, name, change, words):
+    check_reader(model.reader_, 5)
+    with pytest.raises(ModelFileError, match=words):
+        check_reader(spoilt(model.reader_, **{name: change}), 5)
+    with pytest.raises(ModelFileError, match="each of 6 columns"):
+        check_reader(model.reader_, 6)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"threshold_": lambda _: np.nan}, "above NaN"),
+        ({"references_": shorter}, "references_"),
+        ({"feature_names_in_": lambda v: v[:-1]}, "4 names, not 5"),
+        ({"feature_names_in_": lambda v: np.array([*v[:-1], v[0]], object)}, "5 names, not 5"),
+        ({"image_shape_": lambda _: (1, 2, 3)}, "do not have 5 numbers"),
+        ({"history_": lambda h: replace(h, rounds=[])}, "there are no rounds"),
+        ({"members_": lambda m: spoilt(m, n_members=lambda _: 0)}, "no member"),
+    ],
+)
+def test_a_model_whose_parts_do_not_fit_is_refused(model, change, words):
+    check_sound(model, True)
+    with pytest.raises(ModelFileError, match=words):
+        check_sound(spoilt(model, **change), True)
+
+
+@dataclass
+class Inner:
+    sides: Annotated[int, Within(1, 8)]
+
+
+@dataclass
+class Outer:
+    inner: Inner
+    draws: Annotated[int, Within(1, 3)] | None
+    free: int = 10**9
+
+
+def test_numbers_out_of_their_range_are_refused_however_deep():
+    for sides, draws in ((1, None), (8, 3), (8, 1)):
+        check_ranges(Outer(Inner(sides), draws), "here")
+    for sides, draws, place in ((0, 1, "inner.sides"), (9, 1, "inner.sides"), (1, 4, "draws"),
+                                (1, 0, "draws")):  # fmt: skip
+        with pytest.raises(ModelFileError, match=place):
+            check_ranges(Outer(Inner(sides), draws), "here")
