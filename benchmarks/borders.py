@@ -29,8 +29,9 @@ BLOCK = 250  # cases that are one line of the store
 CAMPAIGNS = {
     "models": "benchmarks.borders_models:ForgedModels",
     "nifti": "benchmarks.borders_scans:MutatedNifti",
-    "dicom": "benchmarks.borders_scans:MutatedDicom",
+    "dicom": "benchmarks.borders_dicom:MutatedDicom",
     "tables": "benchmarks.borders_tables:DamagedTables",
+    "table folders": "benchmarks.borders_tables:DamagedFolders",
     "pictures": "benchmarks.borders_tables:DamagedPictures",
     "image arrays": "benchmarks.borders_tables:DamagedImageArrays",
     "viewer": "benchmarks.borders_viewer:StrangeRequests",
@@ -42,6 +43,7 @@ ABOUT = {
     "nifti": "NIfTI, Analyze and FreeSurfer headers changed field by field",
     "dicom": "DICOM series with a changed file: plain, compressed, enhanced",
     "tables": "damaged CSV, Parquet, Feather, JSON and NumPy tables",
+    "table folders": "folders of tables, by year, with a damaged file",
     "pictures": "folders of pictures with a damaged one",
     "image arrays": "damaged arrays of images",
     "viewer": "requests that no page of the viewer sends",

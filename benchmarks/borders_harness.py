@@ -27,6 +27,7 @@ from aberra.errors import AberraError
 SECONDS = 30  # of the processor, for one case
 PATIENCE = 600.0  # seconds on the clock, for one case or for all imports and sound inputs
 MEMORY = 2 << 30  # bytes beyond what the process holds before the case
+NO_MACHINE = 1 << 44  # bytes that none gives, so nothing is taken when somebody asks for them
 SHOWN = 5  # examples kept of each way to fail
 
 
@@ -125,9 +126,11 @@ def _verdict(campaign: Campaign, k: int, folder: Path) -> str:
 
 
 def _lacked_memory(error: BaseException | None) -> bool:
+    """Say whether memory was asked for that a machine could have given."""
     while error is not None:
         if isinstance(error, MemoryError) or "allocate memory" in str(error):
-            return True
+            asked = re.search(r"malloc of size (\d+) failed", str(error))
+            return asked is None or int(asked[1]) < NO_MACHINE
         error = error.__cause__ or error.__context__
     return False
 
