@@ -27,7 +27,7 @@ LOCALISE = _unit("localise", "localisers_rivals")
 SCANS = (f"{WHOLE}volumes.py", *_unit("localise"))
 PARTS = f"{UNIT}trained_parts.py"
 MODEL_FILE = (
-    *_unit("soundness", "model_file", "derive", "trained_parts"), f"{WHOLE}model_file_damage.py",
+    *_unit("derive", "soundness", "model_file", "trained_parts"), f"{WHOLE}model_file_damage.py",
     f"{WHOLE}borders_models.py",
 )  # fmt: skip
 
@@ -77,17 +77,17 @@ TESTS: dict[str, tuple[str, ...]] = {
     "detectors/rsrae.py": (*NETWORKS[1:], PARTS),
     "detectors/scaling.py": _unit("scaling", "multiview"),
     "detectors/training.py": COMPILED,
-    "localise/base.py": LOCALISE,
+    "localise/base.py": (*LOCALISE, *_unit("nearest")),
     "localise/diffusion.py": _unit("diffusion_settings", "adapt", "localise"),
     "localise/diffusion_settings.py": _unit("diffusion_settings"),
     "localise/findings.py": _unit("findings"),
     "localise/frame.py": LOCALISE,
     "localise/healing.py": _unit("localisers_rivals"),
     "localise/healthy.py": (*_unit("findings"), *SCANS),
-    "localise/intensity.py": LOCALISE,
+    "localise/intensity.py": (*_unit("nearest"), *LOCALISE),
     "localise/likeness.py": _unit("likeness", "nearest"),
     "localise/nearest.py": _unit("nearest"),
-    "localise/network.py": LOCALISE,
+    "localise/network.py": (*_unit("diffusion_settings"), *LOCALISE),
     "localise/patch_finder.py": (STEPS, *_unit("patch_finder")),
     "localise/patches.py": _unit("patch_finder"),
     "localise/protocols.py": _unit("protocols"),

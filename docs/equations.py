@@ -60,10 +60,16 @@ weights and of the crossings.
 """
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return everything in a module."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
 def functions(folder: Path) -> Iterator[tuple[Path, ast.FunctionDef]]:
     """Yield every function below a folder with its file."""
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef):
                 yield path, node
 
@@ -78,7 +84,7 @@ def homes(package: Path) -> Iterator[tuple[str, str]]:
 def deviations(package: Path) -> Iterator[tuple[str, str]]:
     """Yield each `Deviation:` paragraph with its place."""
     for path in sorted(package.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in nodes(path):
             if not isinstance(node, ast.FunctionDef | ast.ClassDef):
                 continue
             for paragraph in DEVIATION.findall(ast.get_docstring(node) or ""):

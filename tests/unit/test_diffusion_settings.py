@@ -2,7 +2,7 @@
 
 import pytest
 
-from aberra import ADDM, DDPM, AnoDDPM
+from aberra import ADDM, DDPM, AnoDDPM, DenseVAE, FAnoGAN, SpatialAE
 from aberra.localise.frame import Frame
 from aberra.loop import Tempo
 from aberra.nets.discriminator import DiscriminatorPlan
@@ -77,6 +77,15 @@ def test_presets_for_smaller_images_stay_what_they_were():
         assert plan.discriminator == DiscriminatorPlan(1, 32 if size == 64 else 64, 3)
         assert ADDM(name)._preset().image_size == size
         assert ADDM(name, style="printed").settings()["sampling_steps"] == 10
+
+
+def test_the_maps_of_networks_that_rebuild_follow_the_style_too():
+    for kind in (SpatialAE, DenseVAE, FAnoGAN):
+        found = {style: kind(style=style).settings() for style in ("best", "printed")}
+        assert (found["best"]["error"], found["best"]["smooth"]) == ("absolute", 5)
+        assert (found["printed"]["error"], found["printed"]["smooth"]) == ("squared", 1)
+        assert kind("paper").settings()["smooth"] == 1
+        assert kind().settings()["smooth"] == 5
 
 
 def test_the_walk_back_is_that_of_the_style():

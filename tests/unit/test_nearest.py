@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import ndimage
 
-from aberra import IADC, NearestHealthy, load, save
+from aberra import IADC, IntensityThreshold, NearestHealthy, load, save
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.localise.harmonise import harmonised
 from aberra.localise.intensity import weighted_median
@@ -93,6 +93,20 @@ def test_an_image_is_compared_as_written_out():
         np.testing.assert_allclose(model.anomaly_map(new)[k], expected, atol=2e-3)
     plain = model.set_params(relative=False).anomaly_map(new)[-1]
     np.testing.assert_allclose(plain, np.abs(image - blend), atol=2e-3)
+
+
+def test_the_reference_of_intensities_is_the_weighted_median_of_each_channel():
+    images = np.random.default_rng(0).random((7, 3, 4, 5))
+    times = np.array([1, 2, 1, 3, 1, 2, 1])
+    for reference in ("pixel", "overall"):
+        model = IntensityThreshold(reference=reference, holdout=0, random_state=0)
+        members = model.fit(images, sample_weight=times).members_
+        x = np.repeat(members.frame.inward(images).numpy(), times, axis=0)
+        expected = np.median(x, axis=0)
+        if reference == "overall":  # 220 numbers: the lower of the two in the middle
+            flat = np.sort(x.swapaxes(0, 1).reshape(3, -1), axis=1)
+            expected = np.broadcast_to(flat[:, 109, None, None], (3, 4, 5))
+        np.testing.assert_allclose(members.nets[0].level, expected, atol=1e-6)
 
 
 def test_a_neighbour_that_is_not_trusted_hardly_takes_part():

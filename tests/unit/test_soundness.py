@@ -14,9 +14,10 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, OneClassSVM
 
-from aberra import IADC, MultiView
+from aberra import IADC, IntensityThreshold, MultiView
 from aberra.declare import Within
 from aberra.errors import ModelFileError
+from aberra.localise.intensity import Level, LevelPlan
 from aberra.model_file.archives import check_contents, check_detector
 from aberra.model_file.soundness import check_ranges, check_reader, check_sound
 
@@ -180,6 +181,21 @@ def test_a_model_whose_parts_do_not_fit_is_refused(model, change, words):
     check_sound(model, True)
     with pytest.raises(ModelFileError, match=words):
         check_sound(spoilt(model, **change), True)
+
+
+def test_a_localiser_whose_parts_do_not_fit_is_refused():
+    model = IntensityThreshold(holdout=0).fit(np.random.default_rng(0).random((5, 1, 8, 8)))
+    check_sound(model, True)
+    members = model.members_
+    smaller = [Level(LevelPlan(1, (4, 8)))]
+    for change in (
+        {"image_shape_": lambda _: (1, 8, 9)},
+        {"members_": lambda _: replace(members, frame=replace(members.frame, grid=(9, 8)))},
+        {"members_": lambda _: replace(members, nets=smaller)},
+        {"map_threshold_": lambda _: np.nan},
+    ):
+        with pytest.raises((ModelFileError, ValueError, RuntimeError)):
+            check_sound(spoilt(model, **change), True)
 
 
 @dataclass
