@@ -26,10 +26,12 @@ from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.volume import Volume
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.arrays import main_array
+from aberra.data.sources.csv_check import header_of
 from aberra.data.sources.images import ImageShape, read_images, read_usable, shape_for
 from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
+from aberra.viewer.marks import marks_in
 
 # Scans
 
@@ -194,6 +196,20 @@ def test_a_packed_table_that_is_cut_short_is_told(tmp_path):
         path.write_bytes(data)
         with pytest.raises(DataError, match=rf"{name}\.csv\.gz cannot be read"):
             table_at(path)
+
+
+def test_a_header_with_a_quote_that_closes_in_another_line_is_told(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b'a;";cn\n?a ""b""",\n"')
+    with pytest.raises(DataError, match=r"rows\.csv cannot be read: new-line"):
+        header_of(path)
+
+
+def test_deeply_nested_marks_are_told(tmp_path):
+    path = tmp_path / "marks.json"
+    path.write_bytes(b'{"a":' * 100_000)
+    with pytest.raises(DataError, match=r"marks\.json cannot be read"):
+        marks_in(path)
 
 
 def test_text_that_is_not_utf_8_is_told_in_any_format(tmp_path):
