@@ -130,7 +130,7 @@ class Kills:
             frame.to_parquet(part / "rows.parquet")
         (self.sound / "data" / "odds").mkdir(parents=True, exist_ok=True)
         for name in SETS:
-            (n, d), n_odd = DATA_SETS[name].shape, DATA_SETS[name].anomalies
+            (n, d), n_odd = DATA_SETS[name].shape, DATA_SETS[name].anomalies or 0
             X, y = rng.normal(size=(n, d)), (np.arange(n) < n_odd).astype(np.int8)
             np.savez(self.sound / "data" / "odds" / f"{name}.npz", X=X, y=y)
 
