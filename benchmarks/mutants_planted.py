@@ -184,7 +184,8 @@ ROUNDS = (
          "w = history.trust_by(self._joined(line.scores))"),
     _one("advice that a round does not hear", "robust/start.py",
          "return in_quartiles(scores) + in_quartiles(self.said)", "return in_quartiles(scores)"),
-    _one("advisers on another scale", "robust/start.py", "+ in_quartiles(self.said)", "+ self.said"),
+    _one("advisers on another scale", "robust/start.py", "+ in_quartiles(self.said)",
+         "+ self.said"),
 )  # fmt: skip
 
 PLANTED = (*ADDM, *DETECTORS, *ROUNDS)
