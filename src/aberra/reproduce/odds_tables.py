@@ -114,8 +114,8 @@ def own_start(store: Store, profile: Profile) -> list[str]:
     count = Counter(r.verdict for r in beside)
     last = [f"{r.detector} on {r.case}" for r in beside if r.verdict == "behind"]
     return [
-        compared(f"{OWN} (ours), over IADC", gains),
-        f"- **{OWN} (ours), beside the paper's IADC**: {count['ahead']} ahead, {count['level']} "
+        compared(f"{OWN}, over IADC", gains),
+        f"- **{OWN}, beside the paper's IADC**: {count['ahead']} ahead, {count['level']} "
         f"level, {count['behind']} behind.{exceptions(' Behind', last)}",
     ]
 
