@@ -80,7 +80,8 @@ newest: $(READY)
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed
 
-# Small changes to the heart of the library, and whether the fast tests notice them. Takes an hour or more.
+# Small changes to the heart of the library, and whether the fast tests notice them. Takes an hour or more;
+# what is in results/mutants.jsonl is not tried again, so move that away to begin anew.
 mutants: $(READY)
 	$(BIN)/python -m benchmarks.mutants run
 	$(BIN)/python -m benchmarks.mutants table

@@ -8,8 +8,9 @@ another one, or a statement is left out. `--each` of them are drawn from every m
 and the fast tests that belong to the module run on a copy of the source with this one change, up to
 the first one that fails. Besides, there is a list of mistakes with names (mutants_planted.py), all
 of which are tried. A mutant that no test notices has survived: a test is missing, or the change
-means nothing; mutants_reasons.py says which. Lines go to results/mutants.jsonl as they come.
-What is there is not tried again, but for survivors with `--again`.
+means nothing; mutants_reasons.py says which, and changes of a sort that is listed there as one
+that nobody could see are counted without being tried. Lines go to results/mutants.jsonl as they
+come. What is there is not tried again; `--again` tries the survivors without a reason once more.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from typing import Any
 
 from benchmarks.mutants_page import write_page
 from benchmarks.mutants_planted import PLANTED
+from benchmarks.mutants_reasons import everywhere, reason_for
 from benchmarks.mutants_tests import TESTS
 from benchmarks.mutations import PACKAGE, Mutant, mutants
 from benchmarks.records import append, environment, read
@@ -52,7 +54,8 @@ def drawn(args: argparse.Namespace) -> list[Mutant]:
     fates = {_key(line): line["killed_by"] for line in read(args.cells) if "module" in line}
     wanted = [m for m in found if _key(vars(m)) not in fates]
     if args.again:
-        wanted = [m for m in found if fates.get(_key(vars(m)), "") is None]
+        left = [m for m in found if fates.get(_key(vars(m)), "") is None]
+        wanted = [m for m in left if reason_for(vars(m))[0] == "survived"]
     return wanted
 
 
@@ -127,8 +130,10 @@ def run(args: argparse.Namespace) -> None:
     if waiting:
         append(args.cells, {"measured_with": environment()})
     for k, mutant in enumerate(waiting):
-        found = runner.answer(copies.with_change(mutant), TESTS[mutant.module])
         line = {name: value for name, value in vars(mutant).items() if name != "source"}
+        found: dict[str, Any] = {"first": None, "seconds": 0}
+        if everywhere(line) is None:  # a change that nobody could see is not tried
+            found = runner.answer(copies.with_change(mutant), TESTS[mutant.module])
         line |= {"killed_by": found["first"], "seconds": found["seconds"]}
         append(args.cells, line)
         where = f"{k + 1}/{len(waiting)} {mutant.module}:{mutant.line} {mutant.what}"

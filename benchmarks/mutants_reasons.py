@@ -66,11 +66,19 @@ REASONS: tuple[Reason, ...] = (
 )  # fmt: skip
 
 
-def reason_for(line: dict[str, Any]) -> tuple[str, str]:
-    """Return the kind of a survivor ("equivalent", "accepted" or "survived"), and why."""
+def everywhere(line: dict[str, Any]) -> str | None:
+    """Return why a change cannot be seen, if it is of a sort that nowhere can."""
     for code, what, why in EVERYWHERE:
         if re.search(code, line["code"]) and re.search(what, line["what"]):
-            return "equivalent", why
+            return why
+    return None
+
+
+def reason_for(line: dict[str, Any]) -> tuple[str, str]:
+    """Return the kind of a survivor ("equivalent", "accepted" or "survived"), and why."""
+    why = everywhere(line)
+    if why is not None:
+        return "equivalent", why
     for reason in REASONS:
         same = (reason.module, reason.what) == (line["module"], line["what"])
         if same and line["code"].startswith(reason.code):

@@ -26,8 +26,6 @@ ESTIMATORS = [
     HybridOCSVM(pretrain_epochs=3, **SHORT),
     RSRAE(epochs=3, **SHORT),
     DAGPR(pretrain_epochs=3, n_refinements=1, **SHORT),
-    ADC(OCSVM(), n_members=2),
-    ADC(AutoEncoder(epochs=3, **SHORT), n_members=2),
     IADC(OCSVM(), n_members=2, max_rounds=3),
     IADC(DeepSVDD(epochs=3, pretrain_epochs=2, **SHORT), n_members=2, max_rounds=2),
     ADC(),

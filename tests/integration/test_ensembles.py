@@ -130,6 +130,7 @@ def test_what_is_known_about_the_training(dirty_blob):
     adc, iadc = ADC(OCSVM(), 3, random_state=0).fit(X), fitted(OCSVM(), X)
     assert adc.training_scores() is adc.round_.scores
     assert adc.training_trust() is None
+    assert adc.training_sample() is iadc.training_sample() is None  # no file was in between
     assert adc.training_rounds() is None
     history = iadc.training_rounds()
     assert history is iadc.history_

@@ -130,14 +130,16 @@ def test_the_first_round_may_go_by_what_the_default_says(start):
     said = advice(ROWS, np.ones(N), model.entropy_)
     assert np.corrcoef(said, view.training_scores())[0, 1] > 0.9  # of other random numbers
     given = weights_of(said, 0.5)
-    first, second = model.history_[0].scores, model.history_[1].scores
+    first = model.history_[0].scores
     mean = np.average(ROWS[:, 0], weights=given)
     np.testing.assert_allclose(first, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
-    own = weights_of(first, 0.5)
-    if start == "advised":  # half of the way to the trust by both scores, times the advice
-        own = (1 + weights_of(in_units(first) + in_units(said), 0.5)) / 2 * given
-    mean = np.average(ROWS[:, 0], weights=own)
-    np.testing.assert_allclose(second, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+    w, always = np.ones(N), given if start == "advised" else 1
+    for now, coming in itertools.pairwise(model.history_[:3]):
+        own = weights_of(now.scores, 0.5)
+        if start == "advised":  # half of the way to the trust by both scores, times the advice
+            own = (w + weights_of(in_units(now.scores) + in_units(said), 0.5)) / 2
+        w, mean = own, np.average(ROWS[:, 0], weights=own * always)
+        np.testing.assert_allclose(coming.scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
 
 
 def in_units(s):

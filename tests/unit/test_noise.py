@@ -74,6 +74,16 @@ def test_pyramid_and_simplex_are_coarse_and_gaussian_is_white():
     assert min(low_share(coarse), low_share(smooth)) > 0.6
 
 
+def test_pyramid_is_the_sum_of_clouds_of_six_sizes():
+    shape, generator = (2, 3, 20, 45), seeded(2)
+    found = pyramid(shape, seeded(2))
+    amplitudes = 0.8 ** torch.arange(6) / (0.8 ** (2 * torch.arange(6))).sum().sqrt()
+    total = amplitudes[5] * torch.randn((6, 20, 45), generator=generator).view(shape)
+    for amplitude, cell in zip(amplitudes, (32, 16, 8, 4, 2), strict=False):
+        total += amplitude * noise.clouds(shape, generator, cell=cell)
+    torch.testing.assert_close(found, total)
+
+
 def test_pyramid_is_stationary():
     fields = pyramid((6000, 1, 1, 48), seeded(5))[:, 0, 0]
     for lag in (1, 4, 16):

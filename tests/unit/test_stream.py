@@ -35,8 +35,10 @@ def test_it_keeps_up_with_a_world_that_moves():
     *days, tomorrow = batches(9)
     still = small().partial_fit(days[0])
     assert false_flags(still, tomorrow) > 0.5
-    flags = np.where(still.anomaly_score(tomorrow) > still.model_.threshold_, -1, 1)
-    np.testing.assert_array_equal(still.predict(tomorrow), flags)
+    both = np.concatenate([days[0], tomorrow])
+    flags = np.where(still.anomaly_score(both) > still.model_.threshold_, -1, 1)
+    assert set(flags) == {-1, 1}
+    np.testing.assert_array_equal(still.predict(both), flags)
     moving = seen(days)
     assert false_flags(moving, tomorrow) < 0.05
     assert moving.compare(tomorrow).verdict == "moved"
