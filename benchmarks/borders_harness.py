@@ -2,7 +2,8 @@
 
 A case ends in one of three ways: "fine" (the input was used, and the result is sound), "refused"
 (one of Aberra's own errors) or "failed": any other exception, a result that is not finite, more
-memory or time than stated, or a process that died.
+memory or time than stated, or a process that died. Time is the processor's, because a machine that
+does other work as well makes a clock tell nothing; a process that only waits is ended by the clock.
 """
 
 from __future__ import annotations
@@ -14,18 +15,19 @@ import select
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 import warnings
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 from aberra.errors import AberraError
 
-SECONDS = 60.0  # for one case; on a machine that does other work as well
+SECONDS = 30  # of the processor, for one case
+PATIENCE = 600.0  # seconds on the clock, for one case or for all imports and sound inputs
 MEMORY = 2 << 30  # bytes beyond what the process holds before the case
+NO_MACHINE = 1 << 44  # bytes that none gives, so nothing is taken when somebody asks for them
 SHOWN = 5  # examples kept of each way to fail
 
 
@@ -43,55 +45,65 @@ class Campaign(Protocol):
 
 @dataclass
 class Tally:
-    """What came of a campaign."""
+    """What came of some cases."""
 
     tried: int = 0
     fine: int = 0
     refused: int = 0
-    failed: int = 0
-    slowest: float = 0.0
+    slowest: float = 0.0  # seconds of the processor
+    slowest_case: int = -1
+    cpu: float = 0.0
     failures: dict[str, list[int]] = field(default_factory=dict)  # what happened: which cases
-    times: Counter[str] = field(default_factory=Counter)
 
     def add(self, k: int, verdict: str, seconds: float) -> None:
         """Count one case."""
         self.tried += 1
-        self.slowest = max(self.slowest, seconds)
+        self.cpu += seconds
+        if seconds > self.slowest:
+            self.slowest, self.slowest_case = seconds, k
         if verdict == "fine":
             self.fine += 1
         elif verdict == "refused":
             self.refused += 1
         else:
-            self.failed += 1
-            self.times[verdict] += 1
-            cases = self.failures.setdefault(verdict, [])
-            if len(cases) < SHOWN:
-                cases.append(k)
+            self.failures.setdefault(verdict, []).append(k)
 
     def record(self) -> dict[str, Any]:
         """Return the figures."""
-        held = {n: v for n, v in vars(self).items() if n not in ("failures", "times")}
-        ways = [(what, self.times[what], cases) for what, cases in self.failures.items()]
-        return {**held, "slowest": round(self.slowest, 2), "failures": ways}
+        ways = [(what, len(cases), cases[:SHOWN]) for what, cases in self.failures.items()]
+        seconds = {"slowest": round(self.slowest, 2), "cpu": round(self.cpu, 1)}
+        return {**vars(self), **seconds, "failures": ways}
 
 
-def work(campaign: Campaign, sound: Path, start: int, stop: int) -> None:
-    """Try some cases, and print what came of each; for a process of its own."""
+# The process that tries
+
+
+def work(campaign: Campaign, sound: Path) -> None:
+    """Try the cases whose numbers come in, and print what came of each."""
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
         campaign.prepare(sound)
-        for k in range(start, stop):
-            _limit_memory()
-            _say({"begin": k})
-            _say({"end": k, "verdict": _verdict(campaign, k, folder)})
+        _say({"ready": True})
+        for line in sys.stdin:
+            _limit()
+            before = _used()
+            verdict = _verdict(campaign, int(line), Path(name))
+            _say({"verdict": verdict, "seconds": _used() - before})
 
 
-def _limit_memory() -> None:
+def _used() -> float:
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    return spent.ru_utime + spent.ru_stime
+
+
+def _limit() -> None:
     """Allow so much more than the process holds now; what earlier cases left is not counted."""
     held = int(re.findall(r"VmSize:\s+(\d+)", Path("/proc/self/status").read_text())[0]) << 10
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (held + MEMORY, most))
+    for what, soft in (
+        (resource.RLIMIT_AS, held + MEMORY),
+        (resource.RLIMIT_CPU, int(_used()) + SECONDS),
+    ):
+        resource.setrlimit(what, (soft, resource.getrlimit(what)[1]))
 
 
 def _say(line: dict[str, Any]) -> None:
@@ -108,58 +120,79 @@ def _verdict(campaign: Campaign, k: int, folder: Path) -> str:
         if _lacked_memory(error):
             return "too much memory"
         frames = traceback.extract_tb(error.__traceback__)
-        ours = [f for f in frames if "aberra" in f.filename] or list(frames)
+        ours = [f for f in frames if "/aberra/" in f.filename] or list(frames)
         place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}"
         return f"{type(error).__name__}: {str(error)[:90]} ({place})"
 
 
 def _lacked_memory(error: BaseException | None) -> bool:
+    """Say whether memory was asked for that a machine could have given."""
     while error is not None:
         if isinstance(error, MemoryError) or "allocate memory" in str(error):
-            return True
+            asked = re.search(r"malloc of size (\d+) failed", str(error))
+            return asked is None or int(asked[1]) < NO_MACHINE
         error = error.__cause__ or error.__context__
     return False
 
 
-def run(name: str, n: int, sound: Path) -> Tally:
-    """Try all cases; whenever the process at work dies or hangs, another one goes on."""
-    tally, next_case = Tally(), 0
-    command = [sys.executable, "-m", "benchmarks.borders", "work", name, str(sound)]
-    while next_case < n:
-        worker = subprocess.Popen(
-            [*command, str(next_case), str(n)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        next_case = _watch(worker, tally, next_case, n)
-        worker.kill()
-        worker.wait()
-        sys.stderr.write(f"{name}: {next_case}/{n}, {tally.failed} failed\n")
-    return tally
+# The process that watches
 
 
-def _watch(worker: subprocess.Popen[bytes], tally: Tally, case: int, n: int) -> int:
-    """Follow one process; return the case that is next when it has ended."""
-    started, begun = time.monotonic(), False
-    assert worker.stdout is not None
-    while case < n:
-        patience = SECONDS if begun else 20 * SECONDS  # the first line comes after the imports
-        if not select.select([worker.stdout], [], [], patience)[0]:
-            tally.add(case, f"hung for {SECONDS:g} s", SECONDS)
-            return case + 1
-        line = worker.stdout.readline()
+class Worker:
+    """A process that tries one case after the other."""
+
+    def __init__(self, name: str, sound: Path) -> None:
+        command = [sys.executable, "-m", "benchmarks.borders", "work", name, str(sound)]
+        pipe = subprocess.PIPE
+        self.complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.complaints)
+        if self._answer() is None:
+            self.complaints.seek(0)
+            told = self.complaints.read()[-3000:].decode(errors="replace")
+            raise RuntimeError(f"The worker did not start: {told}")
+
+    def ask(self, k: int) -> tuple[str, float]:
+        """Return what came of a case, and the seconds of the processor that it took."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{k}\n".encode())
+        self.process.stdin.flush()
+        found = self._answer()
+        if found is not None:
+            return found["verdict"], found["seconds"]
+        if self.process.poll() is None:
+            return f"hung for {PATIENCE:g} s", 0.0
+        return f"the process died with {self.process.returncode}", 0.0
+
+    def _answer(self) -> dict[str, Any] | None:
+        """Return the next line; None if the process died or hangs."""
+        assert self.process.stdout is not None
+        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+            return None
+        line = self.process.stdout.readline()
         if not line:
-            code, told = worker.wait(), b""
-            if not begun:
-                assert worker.stderr is not None
-                told = worker.stderr.read()[-2000:]
-                raise RuntimeError(f"the worker ended with {code}: {told.decode()}")
-            tally.add(case, f"the process died with {code}", 0.0)
-            return case + 1
-        said = json.loads(line)
-        if "begin" in said:
-            started, begun = time.monotonic(), True
-        else:
-            tally.add(case, said["verdict"], time.monotonic() - started)
-            case = said["end"] + 1
-            if "memory" in said["verdict"]:
-                return case  # what was left of it may disturb the next cases
-    return case
+            self.process.wait()
+            return None
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def end(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.wait()
+        self.complaints.close()
+
+
+def run(name: str, cases: list[int], sound: Path) -> Iterator[tuple[int, str, float]]:
+    """Try cases; whenever the process at work dies or hangs, another one goes on."""
+    worker: Worker | None = None
+    try:
+        for k in cases:
+            worker = worker or Worker(name, sound)
+            verdict, seconds = worker.ask(k)
+            yield k, verdict, seconds
+            if any(word in verdict for word in ("memory", "died", "hung")):
+                worker.end()  # what was left of it may disturb the next cases
+                worker = None
+    finally:
+        if worker is not None:
+            worker.end()

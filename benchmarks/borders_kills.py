@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,22 +19,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from aberra.data.catalogue import DATA_SETS
 from aberra.data.download import fetch
 from aberra.data.transfer import RemoteFile
-from aberra.reproduce.store import append_line, read_lines
+from aberra.reproduce.experiments import EXPERIMENTS
+from aberra.reproduce.profiles import profiles
+from aberra.reproduce.store import read_lines
+from aberra.reproduce.work import do_jobs
+from aberra.reproduce.writing import write_results
 from aberra.viewer.marks import Marks
 from aberra.workflow import fit, report, score
 
 N_ROWS = 140_000  # three pieces of a table of scores
+TABLE, SETS = "odds-iadc", ("arrhythmia", "cardio")
+JOBS = [f"OCSVM on {name}" for name in SETS]
 Task = Callable[[Path, Path], None]  # what is there, and where to work
 
 
 def _fit(sound: Path, place: Path) -> None:
     fit(sound / "rows.csv", place / "m.aberra")
+    fit(sound / "parts", place / "parts.aberra", robust="none")  # block by block, in two passes
 
 
 def _score(sound: Path, place: Path) -> None:
-    score(sound / "m.aberra", sound / "long.csv", place / "s.csv", reasons="none")
+    score(sound / "one.aberra", sound / "long.csv", place / "s.csv", reasons="none")
 
 
 def _report(sound: Path, place: Path) -> None:
@@ -46,9 +55,12 @@ def _marks(sound: Path, place: Path) -> None:
 
 
 def _reproduce(sound: Path, place: Path) -> None:
-    for k in range(20):
-        if not any(line["cell"] == k for line in read_lines(place / "cells.jsonl")):
-            append_line(place / "cells.jsonl", {"cell": k, "auroc": k / 20})
+    """Compute a few cells of a table of the papers, and write it."""
+    smoke = profiles()["smoke"]
+    jobs = [job for job in EXPERIMENTS[TABLE].jobs(smoke) if job.title in JOBS]
+    for _ in do_jobs(jobs, place, sound / "data", 1):
+        pass
+    write_results(TABLE, smoke, place)
 
 
 def _get(sound: Path, place: Path) -> None:
@@ -73,8 +85,8 @@ def again_and_again(task: str, sound: Path, place: Path) -> None:
     while True:
         TASKS[task](sound, place)
         if task in ("data get", "reproduce"):  # which leave alone what is there
-            for file in place.iterdir():
-                file.unlink()
+            for found in place.iterdir():
+                shutil.rmtree(found) if found.is_dir() else found.unlink()
 
 
 class Kills:
@@ -95,6 +107,8 @@ class Kills:
             long = pd.DataFrame(rng.normal(size=(N_ROWS, 3)).round(3), columns=list("abc"))
             long.to_csv(sound / "long.csv", index=False)
         fit(sound / "rows.csv", sound / "m.aberra")
+        fit(sound / "rows.csv", sound / "one.aberra", robust="none")
+        self._write_more(rng)
         self.expected, self.seconds = {}, {}
         for name, task in TASKS.items():
             place = sound / f"whole {name}"
@@ -107,6 +121,19 @@ class Kills:
         self.context: Any = get_context("forkserver")
         self.context.set_forkserver_preload(["benchmarks.borders_kills"])
 
+    def _write_more(self, rng: np.random.Generator) -> None:
+        """Write a table in two parts, and tables of the size of the papers' sets."""
+        for year in (2023, 2024):
+            part = self.sound / "parts" / f"year={year}"
+            part.mkdir(parents=True, exist_ok=True)
+            frame = pd.DataFrame(rng.normal(size=(6000, 3)), columns=list("abc"))
+            frame.to_parquet(part / "rows.parquet")
+        (self.sound / "data" / "odds").mkdir(parents=True, exist_ok=True)
+        for name in SETS:
+            (n, d), n_odd = DATA_SETS[name].shape, DATA_SETS[name].anomalies or 0
+            X, y = rng.normal(size=(n, d)), (np.arange(n) < n_odd).astype(np.int8)
+            np.savez(self.sound / "data" / "odds" / f"{name}.npz", X=X, y=y)
+
     def _serve(self) -> None:
         """Offer a file on this machine, for the task that downloads one."""
         root = str(self.sound / "served")
@@ -114,6 +141,10 @@ class Kills:
         class Quiet(SimpleHTTPRequestHandler):
             def __init__(self, *args: Any) -> None:
                 super().__init__(*args, directory=root)
+
+            def copyfile(self, source: Any, outputfile: Any) -> None:
+                with suppress(ConnectionError):  # the other side was killed
+                    super().copyfile(source, outputfile)
 
             def log_message(self, format: str, *args: Any) -> None:
                 pass
@@ -134,6 +165,8 @@ class Kills:
             return f"{name}: the process ended by itself with {worker.exitcode}"
         os.kill(worker.pid, signal.SIGKILL)
         worker.join()
+        if half := _half_written(place, self.expected[name]):
+            return f"{name}: {half} is half written"
         TASKS[name](self.sound, place)
         found, whole = _contents(place), self.expected[name]
         if set(found) != set(whole):
@@ -141,14 +174,27 @@ class Kills:
         return "fine" if found == whole else f"{name}: other bytes than undisturbed"
 
 
+def _half_written(place: Path, whole: dict[str, Any]) -> str:
+    """Return a file that is there under its final name, and is neither whole nor a beginning."""
+    for name, held in _contents(place).items():
+        if name not in whole:
+            continue  # a temporary file, or a lock
+        begun = isinstance(held, dict | list)
+        if not (all(item in whole[name] for item in held) if begun else held == whole[name]):
+            return name
+    return ""
+
+
 def _contents(place: Path) -> dict[str, Any]:
     """Return what lies in a folder; times and figures of speed are no part of it."""
     found: dict[str, Any] = {}
     for path in sorted(p for p in place.rglob("*") if p.is_file()):
+        name = path.relative_to(place).as_posix()
         if path.name == "aberra-marks.json":
-            found[path.name] = Marks(place).of("scans")
-        elif path.name == "cells.jsonl":
-            found[path.name] = sorted(line["cell"] for line in read_lines(path))
-        else:
-            found[str(path.relative_to(place))] = hashlib.sha256(path.read_bytes()).hexdigest()
+            found[name] = Marks(place).of("scans")
+        elif path.suffix == ".jsonl":
+            lines = [(line["key"], line["rounds"]) for line in read_lines(path)]
+            found[name] = sorted(lines, key=repr)
+        elif "claims" not in path.parts:  # what was once locked stays, empty
+            found[name] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found

@@ -1,4 +1,4 @@
-"""NIfTI and DICOM files with other bytes in their headers, and cut or stretched ones."""
+"""NIfTI, Analyze and FreeSurfer files with other bytes in their headers, and cut ones."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import random
 import struct
 from pathlib import Path
 
+import nibabel as nib
 import numpy as np
-from pydicom.dataset import FileDataset, FileMetaDataset
-from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage, generate_uid
 
 from aberra.data.mri.brain import brain_mask
-from aberra.data.mri.dicom import read_dicom
 from aberra.data.mri.files import read_volume
 from aberra.data.mri.nifti import write_nifti
 from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.prepare import Preparation, prepare
 from aberra.data.mri.volume import Volume
+from benchmarks.borders_kinds import centred
 
 NIFTI_HEADER = 352
 # Where NIfTI-1 keeps what decides memory and place: offset, format, how many.
@@ -32,23 +31,33 @@ NUMBERS: dict[str, list[float]] = {
 }
 
 
+OTHERS = ("two.nii", "pair.img", "plain.img", "head.mgz")  # NIfTI-2, two files, Analyze, FreeSurfer
+
+
 class MutatedNifti:
-    """NIfTI files whose header was changed field by field, or byte by byte."""
+    """Scans whose header was changed field by field, or byte by byte."""
 
     n = 5000
 
     def prepare(self, sound: Path) -> None:
-        """Write one small head."""
-        path = sound / "head.nii"
-        if not path.exists():
-            scan, _ = head_phantom(shape=(24, 24, 24), affine=_centred(24, 9.0))
-            write_nifti(path, scan.array, scan)
-        self.data = path.read_bytes()
+        """Write one small head in every format."""
+        folder = sound / "heads"
+        if not folder.exists():
+            scan, _ = head_phantom(shape=(24, 24, 24), affine=centred(24, 9.0))
+            write_nifti(folder / "head.nii", scan.array, scan)
+            nib.save(nib.Nifti2Image(scan.array, scan.affine), folder / "two.nii")
+            nib.save(nib.Nifti1Pair(scan.array, scan.affine), folder / "pair.img")
+            nib.save(nib.AnalyzeImage(scan.array, scan.affine), folder / "plain.img")
+            nib.save(nib.MGHImage(scan.array, scan.affine), folder / "head.mgz")
+        self.files = {path.name: path.read_bytes() for path in folder.iterdir()}
+        self.files["head.mgz"] = gzip.decompress(self.files["head.mgz"])
 
     def try_one(self, k: int, folder: Path) -> str:
         """Change the header, read the scan and prepare its slices."""
         rng = random.Random(k)
-        data = bytearray(self.data)
+        if rng.random() < 0.3:
+            return self._other(rng.choice(OTHERS), rng, folder, k)
+        data = bytearray(self.files["head.nii"])
         for _ in range(rng.choice([1, 1, 2, 4])):
             mutate(data, rng)
         if rng.random() < 0.1:
@@ -57,6 +66,19 @@ class MutatedNifti:
         path = folder / ("m.nii.gz" if packed else "m.nii")
         path.write_bytes(gzip.compress(bytes(data), 1) if packed else bytes(data))
         return prepared(read_volume(path), k)
+
+    def _other(self, name: str, rng: random.Random, folder: Path, k: int) -> str:
+        """Change bytes of the header of another format, which may be a file of its own."""
+        header = name.replace(".img", ".hdr")
+        data = bytearray(self.files[header])
+        for _ in range(rng.choice([1, 2, 4, 8])):
+            at = rng.randrange(min(len(data), 540))
+            data[at] = rng.choice([data[at] ^ (1 << rng.randrange(8)), 0, 1, 127, 128, 255])
+        if header != name:
+            (folder / name).write_bytes(self.files[name])
+        packed = name.endswith(".mgz")
+        (folder / header).write_bytes(gzip.compress(bytes(data), 1) if packed else bytes(data))
+        return prepared(read_volume(folder / name, axes="RAS" if name == "plain.img" else None), k)
 
 
 def mutate(data: bytearray, rng: random.Random) -> None:
@@ -81,64 +103,3 @@ def prepared(scan: Volume, k: int) -> str:
         return "fine"
     images, _ = prepare(scan, brain_mask(scan), Preparation(size=32))
     return "fine" if np.isfinite(images).all() else "slices are not finite"
-
-
-def _centred(n: int, spacing: float) -> np.ndarray:
-    affine = np.diag([spacing, spacing, spacing, 1.0])
-    affine[:3, 3] = -spacing * (n - 1) / 2
-    return affine
-
-
-class MutatedDicom:
-    """DICOM series in which one file was changed: its header, its length, or any byte."""
-
-    n = 5000
-
-    def prepare(self, sound: Path) -> None:
-        """Write one small series."""
-        folder = sound / "series"
-        if not folder.exists():
-            folder.mkdir()
-            scan, _ = head_phantom(shape=(24, 24, 24), affine=_centred(24, 9.0))
-            for k in range(24):
-                _write_slice(folder / f"{k:03d}.dcm", scan, k)
-        self.files = [path.read_bytes() for path in sorted(folder.iterdir())]
-
-    def try_one(self, k: int, folder: Path) -> str:
-        """Change a file, read the series and prepare its slices."""
-        rng = random.Random(k)
-        series = folder / "series"
-        series.mkdir(exist_ok=True)
-        changed = rng.randrange(len(self.files))
-        for j, data in enumerate(self.files):
-            held = bytearray(data)
-            if j == changed:
-                for _ in range(rng.choice([1, 1, 3, 10])):
-                    end = len(held) if rng.random() < 0.1 else min(len(held), 900)
-                    at = rng.randrange(132, end)
-                    held[at] = rng.choice([held[at] ^ (1 << rng.randrange(8)), 0, 255, 32])
-                if rng.random() < 0.1:
-                    held = held[: rng.randrange(132, len(held))]
-            (series / f"{j:03d}.dcm").write_bytes(bytes(held))
-        return prepared(read_dicom(series), k)
-
-
-def _write_slice(path: Path, scan: Volume, k: int) -> None:
-    meta = FileMetaDataset()
-    meta.MediaStorageSOPClassUID = MRImageStorage
-    meta.MediaStorageSOPInstanceUID = generate_uid()
-    meta.TransferSyntaxUID = ExplicitVRLittleEndian
-    data = FileDataset(str(path), {}, file_meta=meta, preamble=b"\0" * 128)
-    data.SOPClassUID, data.SOPInstanceUID = MRImageStorage, meta.MediaStorageSOPInstanceUID
-    data.SeriesInstanceUID, data.SeriesDescription, data.Modality = "1.2.3", "t1", "MR"
-    data.Columns, data.Rows = scan.array.shape[:2]
-    spacing = scan.spacing
-    data.PixelSpacing = [str(spacing[1]), str(spacing[0])]
-    data.ImageOrientationPatient = ["-1", "0", "0", "0", "-1", "0"]
-    place = np.diag([-1.0, -1.0, 1.0]) @ scan.to_world([0, 0, k])
-    data.ImagePositionPatient = [f"{v:.6f}" for v in place]
-    data.SamplesPerPixel, data.PhotometricInterpretation = 1, "MONOCHROME2"
-    data.BitsAllocated, data.BitsStored, data.HighBit, data.PixelRepresentation = 16, 16, 15, 0
-    data.RescaleSlope, data.RescaleIntercept, data.NumberOfFrames = "1", "0", "1"
-    data.PixelData = np.ascontiguousarray(scan.array[:, :, k].T.astype(np.uint16)).tobytes()
-    data.save_as(path, enforce_file_format=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,11 +13,13 @@ import numpy as np
 import pandas as pd
 from PIL import Image
 
+from aberra.data.blocks.opening import blocks_of
+from aberra.data.blocks.source import Blocks, PartError
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.arrays import main_array
 from aberra.data.sources.columns import choose_columns
 from aberra.data.sources.images import find_images, read_usable, shape_for
-from aberra.data.sources.table_file import TableFile
+from aberra.data.sources.staged import table_at
 
 PICTURES = (".png", ".jpg", ".tif", ".bmp", ".webp", ".ppm")
 WORDS = [b'"', b",", b"\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"nan", b"1e999", b"=1+1",
@@ -42,11 +45,21 @@ class DamagedTables:
         frame, buffer, numbers = _table(), io.BytesIO(), _table()[list("abcd")].to_numpy()
         text = frame.to_csv(index=False, quoting=2).encode()
         frame.to_parquet(buffer)
-        self.files = {".csv": text, ".csv.gz": gzip.compress(text), ".parquet": buffer.getvalue()}
+        lines = frame.to_json(orient="records", lines=True, date_format="iso").encode()
+        self.files = {
+            ".csv": text,
+            ".csv.gz": gzip.compress(text),
+            ".parquet": buffer.getvalue(),
+            ".jsonl": lines,
+            ".json": frame.to_json(orient="records", date_format="iso").encode(),
+        }
         savers: dict[str, Callable[[io.BytesIO], None]] = {
             ".npy": lambda file: np.save(file, numbers),
             ".npz": lambda file: np.savez(file, X=numbers, label=np.zeros(200)),
             ".packed.npz": lambda file: np.savez_compressed(file, X=numbers),
+            ".feather": lambda file: frame.to_feather(file),
+            ".xlsx": lambda file: frame[:20].to_excel(file, index=False),
+            ".csv.zip": lambda file: frame.to_csv(file, compression="zip"),
         }
         for ending, save in savers.items():
             buffer = io.BytesIO()
@@ -61,12 +74,53 @@ class DamagedTables:
         path.write_bytes(damaged(self.files[ending], rng))
         if kind_of_path(path) != "table":
             return "fine"  # an array of another shape is one of images
-        file = TableFile(path)
+        file = table_at(path)
         frame = file.read()
         choose_columns(frame)
         kinds = dict.fromkeys(file.columns, "text")
         rows = sum(len(c.frame) for c in file.chunks(file.columns, kinds, 64))
         return "fine" if rows == len(frame) else "chunks have other rows than the whole"
+
+
+class DamagedFolders:
+    """Tables in folders such as `year=2024`, of which one file is damaged."""
+
+    n = 500
+
+    def prepare(self, sound: Path) -> None:
+        """Make a file in every format that is read block by block."""
+        frame, buffer, arrow = _table(), io.BytesIO(), io.BytesIO()
+        frame.to_parquet(buffer)
+        frame.to_feather(arrow)
+        text = frame.to_csv(index=False, quoting=2).encode()
+        self.files = {
+            ".csv": text, ".parquet": buffer.getvalue(), ".feather": arrow.getvalue()
+        }  # fmt: skip
+
+    def try_one(self, k: int, folder: Path) -> str:
+        """Damage one file of three; leave it out, and read all rows of the others."""
+        rng = random.Random(k)
+        ending, place = rng.choice(sorted(self.files)), folder / "parts"
+        bad = rng.randrange(3)
+        for j in range(3):
+            part = place / f"year={2020 + j}"
+            shutil.rmtree(part, ignore_errors=True)
+            part.mkdir(parents=True)
+            data = self.files[ending]
+            (part / f"rows{ending}").write_bytes(damaged(data, rng) if j == bad else data)
+        blocks = blocks_of(str(place), on_error="skip")
+        try:
+            rows = _n_rows(blocks)
+        except PartError as error:  # found out late: the pass begins again without the part
+            rows = _n_rows(blocks.without({error.part: error.why}))
+        if rows < 400:
+            return "a sound file was left out"
+        return "fine" if rows >= 600 else "refused"
+
+
+def _n_rows(blocks: Blocks) -> int:
+    """Read all rows, and count them."""
+    return sum(len(block.rows) for task in blocks.tasks() for block in blocks.read(task))
 
 
 class DamagedPictures:

@@ -156,12 +156,13 @@ DETECTORS = (
 
 IADC, WEIGHTING = "robust/iadc.py", "robust/weighting.py"
 ROUNDS = (
-    _one("importance weights ignored in fit", IADC, "len(history), w * prior)",
-         "len(history), prior)"),
-    _one("given weights ignored in fit", IADC, "len(history), w * prior)", "len(history), w)"),
+    _one("importance weights ignored in fit", IADC, "len(history), w * course.prior)",
+         "len(history), course.prior)"),
+    _one("given weights ignored in fit", IADC, "len(history), w * course.prior)",
+         "len(history), w)"),
     _one("weights of the first round in every later one", IADC,
-         "w = next_trust(start, history, len(data))",
-         "w = next_trust(start, history, len(data)) if len(history) == 1 else w"),
+         "w = course.trust(history)  # A1.20",
+         "w = course.trust(history) if len(history) == 1 else w"),
     _one("patience of 5", IADC, "default=2,", "default=5,"),
     _one("patience ignored", "robust/history.py", "- int(np.argmin(h)) >= patience",
          "- int(np.argmin(h)) >= 2"),
@@ -176,10 +177,15 @@ ROUNDS = (
     _one("bootstrap of the same rows for all members", "robust/resampling.py",
          "return generator.integers(n, size=(n_members, n))",
          "return np.tile(generator.integers(n, size=n), (n_members, 1))"),
-    _one("advice that counts in the first round alone", "robust/start.py",
-         "return w, prior * given", "return w * given, prior"),
+    _one("advice that does not count besides", "robust/start.py",
+         "counts = prior * history.trust_by(said)", "counts = prior"),
     _one("advised rounds that forget the trust before", "robust/start.py",
-         "w = (w + history.weights(t)) / 2", "w = history.weights(t)"),
+         "w = w + pace * (history.trust_by(self._joined(line.scores)) - w)",
+         "w = history.trust_by(self._joined(line.scores))"),
+    _one("advice that a round does not hear", "robust/start.py",
+         "return in_quartiles(scores) + in_quartiles(self.said)", "return in_quartiles(scores)"),
+    _one("advisers on another scale", "robust/start.py", "+ in_quartiles(self.said)",
+         "+ self.said"),
 )  # fmt: skip
 
 PLANTED = (*ADDM, *DETECTORS, *ROUNDS)

@@ -41,6 +41,9 @@ PAIRS = [
     ("OCSVM-H", "cardio"),
     ("Deep SVDD", "cardio"),
     ("Deep SVDD", "thyroid"),
+    ("RSRAE", "cardio"),
+    ("RSRAE", "thyroid"),
+    ("OCSVM-H", "satimage-2"),
     ("Deep SVDD", "satimage-2"),
     ("Deep SVDD", "shuttle"),
 ]
@@ -69,40 +72,51 @@ def mean_of_ranks(scores: Scores) -> Scores:
     return rankdata(scores, axis=1).mean(axis=0) / scores.shape[1]
 
 
-def by_the_last(history: History, w: Scores) -> Scores:
+def by_the_last(history: History, w: Scores, new: Scores) -> Scores:
     """Trust by the last round alone, as the papers do."""
-    return history.weights(-1)
+    return new
 
 
-def by_all_rounds(history: History, w: Scores) -> Scores:
+def by_all_rounds(history: History, w: Scores, new: Scores) -> Scores:
     """Trust by the mean of the scores of all rounds, each on one scale."""
     return history.trust_by(np.mean([robust(line.scores) for line in history], axis=0))
 
 
-def half_of_before(history: History, w: Scores) -> Scores:
+def half_of_before(history: History, w: Scores, new: Scores) -> Scores:
     """Go half of the way to the trust by the last round."""
-    return (w + history.weights(-1)) / 2
+    return (w + new) / 2
 
 
-def trust_of_all(history: History, w: Scores) -> Scores:
+def quarter_of_before(history: History, w: Scores, new: Scores) -> Scores:
+    """Go a quarter of the way to the trust by the last round."""
+    return 0.75 * w + 0.25 * new
+
+
+def shrinking_steps(history: History, w: Scores, new: Scores) -> Scores:
+    """Average the trust before the first round and that of every round."""
+    step = 1 / (len(history) + 1)
+    return (1 - step) * w + step * new
+
+
+def trust_of_all(history: History, w: Scores, new: Scores) -> Scores:
     """Average the trust of all rounds."""
     return np.mean([history.weights(t) for t in range(len(history))], axis=0)
 
 
-def calm_steps(history: History, w: Scores) -> Scores:
+def calm_steps(history: History, w: Scores, new: Scores) -> Scores:
     """Go the further to the new trust, the fewer rows have crossed."""
     h = history[-1].crossings
     if h is None:
-        return history.weights(-1)
+        return new
     step = max(0.1, 1 - h / (0.5 * history._by_chance()))
-    return (1 - step) * w + step * history.weights(-1)
+    return (1 - step) * w + step * new
 
 
 class Rule(NamedTuple):
     """How members are joined, and how trust follows."""
 
     joined: Callable[[Scores], Scores] = mean_of_raw
-    trusted: Callable[[History, Scores], Scores] = by_the_last
+    trusted: Callable[[History, Scores, Scores], Scores] = by_the_last  # before, by the last round
 
 
 RULES = {
@@ -112,19 +126,32 @@ RULES = {
     "scores of all rounds": Rule(trusted=by_all_rounds),
     "trust of all rounds": Rule(trusted=trust_of_all),
     "half of the way": Rule(trusted=half_of_before),
+    "a quarter of the way": Rule(trusted=quarter_of_before),
+    "shrinking steps": Rule(trusted=shrinking_steps),
     "calm steps": Rule(trusted=calm_steps),
 }
-# What members of `MultiView` say about the rows may count in other ways than in the library:
-# "apart" is their own rule of trust, which doubts only what lies apart from the bulk; "joint" adds
-# their scores to the detector's, both on one scale, before trust is worked out.
+# What members of `MultiView` say about the rows may count in several ways. "advised" multiplies the
+# trust by theirs; "apart" does so by their own rule, which doubts only what lies apart from the
+# bulk; "joint" adds their scores to the detector's, both on one scale, before trust is worked out.
+# The library's "advised" start is "advised and joint" here, half of the way.
 STARTS = (
     "equal",
     "informed",
     "advised",
     "advised, apart",
     "joint",
+    "advised and joint",
     "equal, all apart",
     "advised, all apart",
+)
+# Those between which the choice was made.
+CLOSE = (
+    ("equal", "half of the way"),
+    ("equal", "a quarter of the way"),
+    ("advised", "half of the way"),
+    ("advised", "a quarter of the way"),
+    ("joint", "half of the way"),
+    ("advised and joint", "half of the way"),
 )
 
 
@@ -138,9 +165,9 @@ def run_rule(model: IADC, X: Scores, seed: int, start: str, rule: Rule) -> Histo
     while history.goes_on(model.max_rounds):
         scores = member_scores(setup, Turn(entropy, len(history), w * prior))
         history.append(Round(rule.joined(scores), 0.0))
-        w = rule.trusted(history, w)
-        if start == "joint":
-            w = history.trust_by(robust(history[-1].scores) + robust(said))
+        own = history[-1].scores
+        joint = robust(own) + robust(said) if "joint" in start else own
+        w = rule.trusted(history, w, history.trust_by(joint))
     return history
 
 
@@ -170,15 +197,17 @@ def member_scores(setup: Setup, turn: Turn) -> Scores:
 
 
 def wanted(sets: Sequence[str]) -> Iterator[Key]:
-    """Yield what the study consists of, in the order of its work."""
+    """Yield what the study consists of, in the order of its work: the last choices first."""
+    pairs = [pair for pair in PAIRS if not sets or pair[1] in sets]
+    for seed in SEEDS[:2]:
+        for pair in pairs:
+            yield from ((*pair, *way, seed) for way in CLOSE)
     for seed in SEEDS:
-        for detector, name in PAIRS:
-            if not sets or name in sets:
-                yield from ((detector, name, start, "papers", seed) for start in STARTS)
-    for detector, name in PAIRS:
-        if not sets or name in sets:
-            for start in ("advised", "equal"):
-                yield from ((detector, name, start, rule, 0) for rule in RULES)
+        for pair in pairs:
+            yield from ((*pair, start, "papers", seed) for start in STARTS)
+    for pair in pairs:
+        for start in ("advised", "equal"):
+            yield from ((*pair, start, rule, 0) for rule in RULES)
 
 
 def measured(detector: str, name: str, start: str, rule: str, seed: int) -> dict[str, Any]:

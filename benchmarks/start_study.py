@@ -1,11 +1,12 @@
-"""Which start of the rounds is never worse: equal (as in the papers), informed or advised.
+"""Which start of the rounds is never worse: equal (as in the papers), gentle, informed or advised.
 
     python -m benchmarks.start_study run [SET ...]   adds what is missing to start_study.jsonl
     python -m benchmarks.start_study table           writes start_study.md
 
-Every pair of a detector and a set is run with three starts and the same five seeds, seed by seed,
+Every pair of a detector and a set is run with four starts and the same five seeds, seed by seed,
 so that a pair can be compared as soon as its first seeds are there. Everything but `start` is the
-papers' form. Needs `ABERRA_DATA`. Labels judge; no start looks at them.
+papers' form. A cell of the ODDS tables (`aberra reproduce odds-iadc`) is the same computation and
+is taken where there is one. Needs `ABERRA_DATA`. Labels judge; no start looks at them.
 """
 
 from __future__ import annotations
@@ -22,25 +23,28 @@ from numpy.typing import NDArray
 from aberra import IADC
 from aberra.data.registry import load_table
 from aberra.metrics import auroc
+from aberra.reproduce.odds import ODDS, odds_jobs, own_jobs
+from aberra.reproduce.profiles import profiles
 from aberra.reproduce.seeds import run_seeds
 from aberra.reproduce.settings import detector_of, settings_of
-from aberra.reproduce.store import append_line, read_lines
+from aberra.reproduce.store import Store, append_line, key_of, read_lines
 from aberra.robust.history import History
 from benchmarks.records import environment
 
 RESULTS, TABLE = Path("results/start_study.jsonl"), Path("results/start_study.md")
-STARTS = ("equal", "informed", "advised")
-UNDAMPED = "advised, undamped"  # an earlier form, each round going all of the way; no longer run
+STARTS = ("equal", "gentle", "informed", "advised")
+# Earlier forms, no longer run: the advisers' scores are not added to those of a round, which goes
+# half of the way to the trust by its own; and the same, each round going all of the way.
+EARLIER = ("advised, not added", "advised, undamped")
 SEEDS = range(5)
 PAIRS = [  # the cheap ones first
     *((name, "cardio") for name in ("OCSVM", "AE", "Deep SVDD", "OCSVM-H", "RSRAE")),
     *((name, "thyroid") for name in ("OCSVM", "AE", "Deep SVDD", "OCSVM-H", "RSRAE")),
     *((name, "satimage-2") for name in ("OCSVM", "Deep SVDD", "AE", "OCSVM-H", "RSRAE")),
     ("DAGPR", "cardio"),
-    ("Deep SVDD", "shuttle"),
-    ("DAGPR", "thyroid"),
-    ("AE", "shuttle"),
-    ("DAGPR", "satimage-2"),
+    *((name, "satellite") for name in ("AE", "Deep SVDD", "OCSVM-H", "RSRAE")),
+    *((name, "arrhythmia") for name in ("AE", "Deep SVDD", "OCSVM-H", "RSRAE")),
+    *((name, "shuttle") for name in ("AE", "Deep SVDD", "OCSVM-H", "RSRAE")),
 ]
 Labels = NDArray[Any]
 Line = dict[str, Any]
@@ -88,28 +92,62 @@ def run(sets: Sequence[str]) -> None:
 
 def found() -> dict[Key, Line]:
     """Return what has been measured."""
-    return {(r["detector"], r["set"], r["start"], r["seed"]): r for r in read_lines(RESULTS)}
+    own = {(r["detector"], r["set"], r["start"], r["seed"]): r for r in read_lines(RESULTS)}
+    return {**from_tables(), **own}
+
+
+def from_tables() -> dict[Key, Line]:
+    """Return the cells of the ODDS tables that the present code has computed."""
+    profile = profiles()["small"].with_seeds(10)
+    jobs, cells = odds_jobs(profile, (True,)) + own_jobs(profile), Store(RESULTS.parent).read(ODDS)
+    return {
+        (s["detector"], s["set"], s.get("start", "equal"), s["seed"]): {
+            "auroc": 100 * cells[key]["auroc"]["IADC"]
+        }
+        for job in jobs
+        for s in job.settings
+        if (key := key_of(s)) in cells
+    }
 
 
 def table() -> None:
     """Write mean and deviation of each start, and how often it is worse than the papers'."""
     done = found()
-    shown = (*STARTS, UNDAMPED)
-    lines = ["| detector | set | seeds | " + " | ".join(shown) + " | informed, advised worse in |"]
-    lines.append("|---|---|---|" + "---|" * (len(shown) + 1))
+    shown = (*STARTS, *EARLIER)
+    lines = ["| detector | set | " + " | ".join(shown) + " | worse than equal: gentle | advised |"]
+    lines.append("|---|---|" + "---|" * (len(shown) + 2))
     for detector, name in PAIRS:
-        seeds = [s for s in SEEDS if all((detector, name, w, s) in done for w in STARTS)]
-        if not seeds:
-            continue
-        each = {w: np.array([done[detector, name, w, s]["auroc"] for s in seeds]) for w in STARTS}
-        cells = [f"{each[w].mean():.1f} ± {each[w].std():.1f}" for w in STARTS]
-        old = [done[k]["auroc"] for s in seeds if (k := (detector, name, UNDAMPED, s)) in done]
-        cells.append(f"{np.mean(old):.1f} ± {np.std(old):.1f} [{len(old)}]" if old else "")
-        worse = ", ".join(str(int((each[w] < each["equal"]).sum())) for w in STARTS[1:])
-        lines.append(f"| {detector} | {name} | {len(seeds)} | {' | '.join(cells)} | {worse} |")
-    head = "AUROC x 100 of the round that is kept, mean ± deviation over the seeds.\n\n"
+        each = {w: by_seed(done, detector, name, w) for w in shown}
+        if any(each[w] for w in STARTS[1:]):
+            cells = [cell(each[w]) for w in shown]
+            cells += [worse(each["equal"], each[w]) for w in ("gentle", "advised")]
+            lines.append(f"| {detector} | {name} | {' | '.join(cells)} |")
+    head = (
+        "AUROC x 100 of the round that is kept, mean ± deviation over [seeds]. The last two "
+        "columns count the seeds\nwhere a start ends below the papers', among those that both "
+        "have.\n\n"
+    )
     TABLE.write_text(f"# The start of the rounds\n\n{head}" + "\n".join(lines) + "\n")
     print(TABLE.read_text())
+
+
+def by_seed(done: dict[Key, Line], detector: str, name: str, start: str) -> dict[int, float]:
+    """Return the AUROC of every seed that was run."""
+    return {
+        key[3]: line["auroc"] for key, line in done.items() if key[:3] == (detector, name, start)
+    }
+
+
+def cell(found: dict[int, float]) -> str:
+    """Return mean and deviation in words."""
+    values = list(found.values())
+    return f"{np.mean(values):.1f} ± {np.std(values):.1f} [{len(values)}]" if values else ""
+
+
+def worse(equal: dict[int, float], other: dict[int, float]) -> str:
+    """Return in how many seeds the other start is worse."""
+    both = equal.keys() & other.keys()
+    return f"{sum(other[s] < equal[s] for s in both)} of {len(both)}" if both else ""
 
 
 if __name__ == "__main__":

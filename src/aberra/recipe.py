@@ -165,6 +165,16 @@ def _perhaps(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: value is None or of(value)
 
 
+def _looks(value: Any) -> bool:
+    """Say whether there are the levels of a look, and how far the training scans lie from them."""
+    from aberra.localise.likeness import LEVELS
+
+    if not isinstance(value, dict) or set(value) != {"middle", "largest"}:
+        return False
+    middle, whole = value["middle"], len(LEVELS) + 1
+    return _listed(_number)(middle) and len(middle) == whole and _number(value["largest"])
+
+
 def _healthy(value: Any) -> bool:
     """Say whether there are two lists of numbers, one number for each healthy scan; and heights."""
     if not isinstance(value, dict) or set(value) - {"heights"} != {"scores", "largest"}:
@@ -207,6 +217,7 @@ HOLDS: dict[str, Callable[[Any], bool]] = {
     "map_threshold": _perhaps(_number),
     "pattern": _text,
     "axes": _perhaps(_text),
+    "looks": lambda value: value == {} or _looks(value),
     "healthy": lambda value: value == {} or _healthy(value),
 }
 

@@ -39,6 +39,8 @@ def guards() -> dict[str, list[str]]:
         found[f"table: {PAPER.get(name, name)}"] += [label, f"IADC({label})"]
         if (images := f"{name} on images") in CASES:
             found[f"images: {PAPER.get(name, name)}"] = [images]
+    found["table: advised"].append("IADC(AutoEncoder), by default")
+    found["table: gentle"].append("IADC(HybridOCSVM), by default")
     found["images: AE"].append("IADC(AutoEncoder) on images")
     for label, (name, _) in LOCALISERS.items():
         if (engine := f"scans: {name}") in found:

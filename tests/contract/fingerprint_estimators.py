@@ -271,6 +271,9 @@ CASES: dict[str, Case] = {
     "IADC(AutoEncoder), by default": robust(
         "AutoEncoder", SINGLE, "auto", **TABLES["AutoEncoder"][1]
     ),
+    "IADC(HybridOCSVM), by default": robust(
+        "HybridOCSVM", CHOICE, "auto", **TABLES["HybridOCSVM"][1]
+    ),
     "ADC(AutoEncoder)": on_table(
         lambda: made("ADC", made("AutoEncoder", **TABLES["AutoEncoder"][1]), **FEW), SINGLE
     ),

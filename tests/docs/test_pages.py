@@ -1,11 +1,13 @@
 """The Python examples of the documentation's pages run, from top to bottom."""
 
 import re
+import shlex
 import sys
 import types
 from pathlib import Path
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from aberra.cli import app
@@ -15,12 +17,20 @@ ELSEWHERE = {"second-day"}  # its blocks are files of their own; test_second_day
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
-def pages():
-    """Return the pages that hold Python; copies of files from elsewhere are not among them."""
+FENCE = re.compile(r"^```[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TYPED = re.compile(r"^(?:\$ )?aberra (.*)$", re.MULTILINE)
+
+
+def own_pages():
+    """Return the pages; copies of files from elsewhere are not among them."""
     made = {"_build", "api", "gallery", "project", "results"}
     every = (ROOT / "docs").rglob("*.md")
-    own = [path for path in every if path.relative_to(ROOT / "docs").parts[0] not in made]
-    held = [path for path in own if BLOCK.search(path.read_text("utf-8"))]
+    return [path for path in every if path.relative_to(ROOT / "docs").parts[0] not in made]
+
+
+def pages():
+    """Return the pages that hold Python."""
+    held = [path for path in own_pages() if BLOCK.search(path.read_text("utf-8"))]
     return sorted(path for path in held if path.stem not in ELSEWHERE)
 
 
@@ -33,6 +43,24 @@ def test_examples_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.setattr("aberra.methods._METHODS", list(registered()))
     for code in BLOCK.findall(page.read_text("utf-8")):
         exec(compile(code, str(page), "exec"), vars(module))
+
+
+def commands():
+    """Yield every command of the pages, as words, up to where its output goes."""
+    for page in [*own_pages(), ROOT / "README.md"]:
+        for block in FENCE.findall(page.read_text("utf-8")):
+            for line in TYPED.findall(block):
+                yield shlex.split(line.partition(" > ")[0], comments=True)
+
+
+def test_commands_of_the_pages_have_the_options_that_they_name():
+    typed = list(commands())
+    assert len(typed) >= 30
+    for words in typed:
+        command = typer.main.get_command(app)
+        while isinstance(command, typer.core.TyperGroup):
+            command = command.commands[words.pop(0)]
+        command.make_context(command.name, words)  # raises an error where an option is unknown
 
 
 @pytest.mark.slow

@@ -8,12 +8,17 @@ import io
 import struct
 import zipfile
 
+import nibabel as nib
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from pyarrow import feather
 from pydicom.dataset import FileDataset, FileMetaDataset
 from pydicom.uid import ExplicitVRLittleEndian, MRImageStorage
 
+from aberra.data.blocks.opening import blocks_of
 from aberra.data.mri.brain import brain_mask
 from aberra.data.mri.dicom import read_dicom
 from aberra.data.mri.nifti import read_nifti, write_nifti
@@ -21,9 +26,12 @@ from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.volume import Volume
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.arrays import main_array
+from aberra.data.sources.csv_check import header_of
 from aberra.data.sources.images import ImageShape, read_images, read_usable, shape_for
+from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
+from aberra.viewer.marks import marks_in
 
 # Scans
 
@@ -59,6 +67,19 @@ def test_wrong_nifti_headers_are_told_by_our_error(header, packed, head, tmp_pat
     path = tmp_path / ("scan.nii.gz" if packed else "scan.nii")
     path.write_bytes(gzip.compress(data) if packed else data)
     with pytest.raises(DataError, match=r"scan\.nii"):
+        read_nifti(path)
+
+
+@pytest.mark.parametrize("side", [65_560, -5])
+def test_sides_that_nifti_has_no_place_for_are_told(side, tmp_path):
+    """FreeSurfer's header holds sides of 32 bits, NIfTI's only 16."""
+    path = tmp_path / "scan.mgz"
+    scan, _ = head_phantom(shape=(12, 12, 12))
+    nib.save(nib.MGHImage(scan.array, scan.affine), path)
+    data = bytearray(gzip.decompress(path.read_bytes()))
+    struct.pack_into(">i", data, 4, side)
+    path.write_bytes(gzip.compress(data))
+    with pytest.raises(DataError, match=r"scan\.mgz is no NIfTI file, or a damaged one"):
         read_nifti(path)
 
 
@@ -162,3 +183,59 @@ def test_an_npz_that_claims_too_much_is_refused(tmp_path):
         archive.writestr("X.npy", head.getvalue() + b"\0" * 800)
     with pytest.raises(DataError, match="does not have the size it tells"):
         main_array(tmp_path / "a.npz")
+
+
+# Tables
+
+
+def test_a_packed_table_that_is_cut_short_is_told(tmp_path):
+    rows = "a,b\n" + "".join(f"{k},{k * k % 97}\n" for k in range(500))
+    packed = gzip.compress(rows.encode())
+    for name, data in {"cut": packed[:-20], "changed": packed[:200] + b"\0" + packed[201:]}.items():
+        path = tmp_path / f"{name}.csv.gz"
+        path.write_bytes(data)
+        with pytest.raises(DataError, match=rf"{name}\.csv\.gz cannot be read"):
+            table_at(path)
+
+
+def test_a_header_with_a_quote_that_closes_in_another_line_is_told(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes(b'a;";cn\n?a ""b""",\n"')
+    with pytest.raises(DataError, match=r"rows\.csv cannot be read: new-line"):
+        header_of(path)
+
+
+def test_deeply_nested_marks_are_told(tmp_path):
+    path = tmp_path / "marks.json"
+    path.write_bytes(b'{"a":' * 100_000)
+    with pytest.raises(DataError, match=r"marks\.json cannot be read"):
+        marks_in(path)
+
+
+def test_text_that_is_not_utf_8_is_told_in_any_format(tmp_path):
+    rows = pa.table({"a": ["x", "Z\u00fcrich", "y"]})
+    feather.write_feather(rows, tmp_path / "rows.feather", compression="uncompressed")
+    pq.write_table(rows, tmp_path / "rows.parquet", compression="none", use_dictionary=False)
+    for path in tmp_path.iterdir():
+        path.write_bytes(path.read_bytes().replace("\u00fc".encode(), b"\xfc\xfc"))
+        with pytest.raises(DataError, match="Some cells are damaged"):
+            table_at(path).read()
+
+
+def test_cells_beyond_their_column_are_told(tmp_path):
+    """Arrow itself would read past the end of the memory."""
+    path = tmp_path / "rows.feather"
+    feather.write_feather(pa.table({"a": ["x", "yy"]}), path, compression="uncompressed")
+    ends = struct.pack("<3i", 0, 1, 3)
+    path.write_bytes(path.read_bytes().replace(ends, struct.pack("<3i", 0, 1, 1 << 30)))
+    with pytest.raises(DataError, match="Some cells are damaged"):
+        table_at(path).read()
+
+
+def test_one_file_with_other_columns_does_not_spoil_the_folder(tmp_path):
+    for name, header in {"1": "a,x", "2": "a,b", "3": "a,b"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"{header}\n1,2\n3,4\n")
+    blocks = blocks_of(tmp_path, on_error="skip")
+    assert (blocks.n_rows, blocks.columns) == (4, ["a", "b"])
+    with pytest.raises(DataError, match=r"1\.csv has other columns than .*2\.csv \(b, x\)"):
+        blocks_of(tmp_path)

@@ -6,6 +6,7 @@ Each is the smallest form of a case that a campaign found (`benchmarks/borders_m
 import io
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,10 @@ from sklearn.svm import OneClassSVM
 from aberra import ADC, IADC, OCSVM, IntensityThreshold, MultiView, load, save
 from aberra.detectors.compiled_views import pooled_nats
 from aberra.errors import DataError, ModelFileError
+from aberra.explain.charts import score_bins
 from aberra.model_file.container import pack, unpack
 from aberra.recipe import Recipe
+from aberra.workflow import info
 
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 
@@ -105,6 +108,25 @@ FORGED = {
     "no multiple": ("map", set_at((*FRAME, "multiple"), 0), "multiple: got 0"),
     "even smooth": ("map", set_at(("members_", "style", "smooth"), 10**6), "smooth: got"),
     "wrong error": ("map", set_at(("members_", "style", "error"), "x"), "one of squared"),
+    "portrait of more columns": (
+        "views",
+        set_at(("portrait_", "columns"), lambda held: held[:2]),
+        "portrait_",
+    ),
+    "counts that fall": ("views", array_at("scores.below", all_to(-1)), "not counts"),
+    "points that do not rise": ("views", array_at("numbers.points", all_to(1.0)), "not rise"),
+    "numbers called text": (
+        "views",
+        set_at(("portrait_", "columns", 0, "kind"), "text"),
+        "does not fit what is counted",
+    ),
+    "labels twice": (
+        "text",
+        set_at(("portrait_", "columns", 1, "categories", "labels"), ["n", "n"]),
+        "different labels",
+    ),
+    "more flagged than rows": ("views", set_at(("portrait_", "n_flagged"), 999), "999 of 40 rows"),
+    "training scores of NaN": ("svm", array_at("round_.scores", all_to(np.nan)), "not finite"),
     "beyond 64 bits": ("text", set_at(("history_", "patience"), 10**40), "beyond 64 bits"),
 }
 
@@ -242,6 +264,8 @@ RECIPE = Recipe("table", "rows.csv", 10, columns=["a"]).notes()["recipe"]
         {"quantiles": [float("nan")]},
         {"map_threshold": "inf"},
         {"pattern": None},
+        {"looks": {"middle": [1.0], "largest": 1.0}},
+        {"looks": {"x": 1}},
         {"doubts": [{"row": 0, "name": "a", "trust": float("nan"), "score": 1, "reasons": []}]},
     ],
 )
@@ -249,6 +273,34 @@ def test_recipes_with_other_things_in_them_are_refused(wrong):
     assert Recipe.of({"recipe": RECIPE}) is not None
     with pytest.raises(ModelFileError, match="recipe"):
         Recipe.of({"recipe": {**RECIPE, **wrong}})
+
+
+def test_slices_of_a_recipe_take_no_more_memory_than_a_head_needs():
+    recipe = Recipe("volumes", "heads", 10)
+    for wrong in (
+        {"size": 10**6},
+        {"size": 64.5},
+        {"step": 1e-9},
+        {"field": float("inf")},
+        {"below_top": [8, 1e300]},
+    ):
+        with pytest.raises(ModelFileError, match="preparation of scans is wrong"):
+            replace(recipe, preparation=wrong).scan_preparation()
+
+
+def test_a_recipe_of_something_else_than_the_model_takes_is_refused(sound, tmp_path):
+    manifest, arrays = unpack(sound["map"])
+    manifest["notes"] = Recipe("volumes", "heads", 10, preparation={"size": 64}).notes()
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match=r"images of shape \(1, 16, 16\)"):
+        info(tmp_path / "m")
+
+
+def test_a_chart_has_room_for_any_finite_score():
+    bins = score_bins([np.array([-1e308, 0.0, 1.0, 2.0, 1e308])], 1.5)
+    assert np.isfinite(bins.edges).all()
+    assert np.isfinite(bins.scale.ticks()).all()
+    assert bins.counts[0].sum() == 5
 
 
 def test_a_model_never_answers_with_nan(dirty_blob):

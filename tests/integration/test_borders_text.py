@@ -59,9 +59,8 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys):
 
 
 def command(*words, **environment):
-    code = "from aberra.cli import main; main()"
     return subprocess.run(
-        [sys.executable, "-c", code, *words],
+        [sys.executable, "-m", "aberra", *words],
         capture_output=True,
         env={**os.environ, **environment},
         check=False,

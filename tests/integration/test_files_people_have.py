@@ -173,7 +173,7 @@ def test_fit_and_score_take_them_all(rows, tmp_path):
 def test_standard_input_and_output(rows, tmp_path):
     rows.to_csv(tmp_path / "rows.csv", index=False)
     fit(tmp_path / "rows.csv", tmp_path / "m.aberra", robust="none")
-    words = [sys.executable, "-c", "from aberra.cli import main; main()", "score"]
+    words = [sys.executable, "-m", "aberra", "score"]
     out = subprocess.run(
         [*words, tmp_path / "m.aberra", "-", "-o", "-"],
         input=rows.to_csv(index=False).encode(),

@@ -196,7 +196,7 @@ LIES = {
     "attribute": (learnt("__class__", "x"), "unknown entries"),
     "method": (learnt("anomaly_score", "x"), "unknown entries"),
     "type": (learnt("threshold_", "high"), "learnt.threshold_: got 'high'"),
-    "columns": (learnt("n_features_in_", 4), "3 columns, not 4"),
+    "columns": (learnt("n_features_in_", 4), "3 columns instead of 4"),
     "bool": (learnt("n_features_in_", True), "learnt.n_features_in_"),
     "part": (learnt("members_", {"parts": [{"Popen": {}}]}), "members_.parts.0: got"),
     "no members": (learnt("members_", {"parts": []}), "Error"),

@@ -17,8 +17,6 @@ from aberra.data.catalogue import DATA_SETS
 from aberra.reproduce.odds import ODDS_SETS
 from aberra.reproduce.store import read_lines
 
-CODE = "from aberra.cli import main; main()"
-
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
@@ -46,7 +44,7 @@ def run(data, out, *words):
 
 
 def start(data, out, *words):
-    arguments = [sys.executable, "-c", CODE, *command(data, out, *words)]
+    arguments = [sys.executable, "-m", "aberra", *command(data, out, *words)]
     return subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 

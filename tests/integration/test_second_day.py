@@ -145,12 +145,9 @@ def nightly(folder):
     script = folder / "nightly.sh"
     script.write_text(text.split("```sh\n")[1].split("```")[0])
     shim = folder / "aberra"
-    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{MAIN}" "$@"\n')
+    shim.write_text(f'#!/bin/sh\nexec {sys.executable} -m aberra "$@"\n')
     shim.chmod(0o755)
     return script
-
-
-MAIN = "from aberra.cli import main; main()"
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -113,6 +114,17 @@ def test_a_request_that_does_not_say_how_long_it_is_is_cut_off(service):
     assert answer.status_code == 413
 
 
+def test_half_a_request_does_not_keep_its_connection(service, monkeypatch):
+    monkeypatch.setattr("aberra.impatient.HEADER_SECONDS", 0.2)
+    place = (service.base_url.host, service.base_url.port)
+    head = "POST /score HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n"
+    for sent in (head, f"{head}Content-Length: 9\r\n\r\n{{"):
+        with socket.create_connection(place, timeout=5) as connection:
+            connection.sendall(sent.encode())
+            while connection.recv(1 << 12):  # until the other side hangs up
+                pass
+
+
 def test_unknown_addresses_and_methods(service):
     assert "There are /score" in service.get("/nothing").json()["error"]
     assert service.get("/score").status_code == 405
@@ -163,7 +175,7 @@ def test_models_of_images_are_refused():
 
 @pytest.mark.slow
 def test_the_command_starts_and_stops_cleanly(fitted, rows):
-    words = [sys.executable, "-c", "from aberra.cli import main; main()", "--json", "serve"]
+    words = [sys.executable, "-m", "aberra", "--json", "serve"]
     process = subprocess.Popen(
         [*words, str(fitted.path), "--port", "0"],
         stdout=subprocess.PIPE,

@@ -128,8 +128,11 @@ def test_scoring_a_table_loads_nothing_that_it_does_not_need(table, tmp_path):
     save(DeepSVDD(epochs=2, **SHORT).fit(pd.read_csv(table)), tmp_path / "m")
     score = """aberra("score", f"{folder}/m", table, "-o", f"{folder}/scores.csv")\n"""
     heavy = ("torch", "aberra.data.mri", "aberra.localise", "aberra.detectors.compiled_training")
-    ask = f"print([name for name in sys.modules if name.startswith({heavy})])"
-    assert printed(SHELL + score + ask, table, tmp_path).splitlines()[-1] == "[]"
+    heavy += ("sklearn.neighbors", "sklearn.svm")
+    ask = f"print([name for name in sys.modules if name.startswith({heavy})])\n"
+    searched = "import gc; print(gc.isenabled(), gc.get_freeze_count() > 100_000)"
+    said = printed(SHELL + score + ask + searched, table, tmp_path).splitlines()
+    assert said[-2:] == ["[]", "True True"]  # libraries are no longer searched for garbage
 
 
 IMAGES = """

@@ -5,6 +5,8 @@ in a few lines. Its score wobbles with that mean: the ranking never comes to res
 the patience of the stopping rule decides when to stop.
 """
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,9 +15,10 @@ from sklearn.ensemble import IsolationForest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 
-from aberra import ADC, IADC, OCSVM, AutoEncoder, MultiView
+from aberra import ADC, IADC, OCSVM, AutoEncoder, HybridOCSVM, MultiView
 from aberra.errors import DataError
 from aberra.robust.start import advice
+from aberra.robust.weighting import in_quartiles
 
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 
@@ -124,34 +127,57 @@ def test_the_default_has_nothing_to_say_about_images_and_raw_frames(detector, X,
 def test_the_first_round_may_go_by_what_the_default_says(start):
     view = ADC(MultiView(), random_state=0).fit(ROWS)
     model = IADC(OneNumber(), n_members=2, resample=False, start=start, random_state=0).fit(ROWS)
-    given = advice(ROWS, model.history_, np.ones(N), model.entropy_)
-    expected = weights_of(view.training_scores(), 0.5)  # of other random numbers
-    assert np.corrcoef(given, expected)[0, 1] > 0.9
-    first, second = model.history_[0].scores, model.history_[1].scores
+    said = advice(ROWS, np.ones(N), model.entropy_)
+    assert np.corrcoef(said, view.training_scores())[0, 1] > 0.9  # of other random numbers
+    given = weights_of(said, 0.5)
+    first = model.history_[0].scores
     mean = np.average(ROWS[:, 0], weights=given)
     np.testing.assert_allclose(first, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
-    own = weights_of(first, 0.5)
-    own = (1 + own) / 2 if start == "advised" else own  # half of the way, and the advice
-    always = given if start == "advised" else 1
-    mean = np.average(ROWS[:, 0], weights=own * always)
-    np.testing.assert_allclose(second, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
-    new = weights_of(second, 0.5)
-    own = (own + new) / 2 if start == "advised" else new
-    mean = np.average(ROWS[:, 0], weights=own * always)
-    third = model.history_[2].scores
-    np.testing.assert_allclose(third, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+    w, always = np.ones(N), given if start == "advised" else 1
+    for now, coming in itertools.pairwise(model.history_[:3]):
+        own = weights_of(now.scores, 0.5)
+        if start == "advised":  # half of the way to the trust by both scores, times the advice
+            own = (w + weights_of(in_units(now.scores) + in_units(said), 0.5)) / 2
+        w, mean = own, np.average(ROWS[:, 0], weights=own * always)
+        np.testing.assert_allclose(coming.scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+
+
+def in_units(s):
+    """Scores in distances of the upper quartile from the median, sorted by hand."""
+    ordered, k = np.sort(s), 0.75 * (len(s) - 1)
+    low = int(k)
+    upper = ordered[low] + (k - low) * (ordered[min(low + 1, len(s) - 1)] - ordered[low])
+    return (s - np.median(s)) / (upper - np.median(s))
+
+
+def test_a_gentle_start_goes_a_quarter_of_the_way_in_every_round():
+    settings = {"n_members": 2, "resample": False, "random_state": 0}
+    model = IADC(OneNumber(), start="gentle", max_rounds=3, patience=9, **settings)
+    history = model.fit(ROWS).history_
+    w = np.ones(N)
+    for now, coming in itertools.pairwise(history):
+        w = 0.75 * w + 0.25 * weights_of(now.scores, 0.5)
+        mean = np.average(ROWS[:, 0], weights=w)
+        np.testing.assert_allclose(coming.scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+    assert len(history) == 3
+
+
+def test_scores_that_most_rows_share_have_a_unit_still():
+    np.testing.assert_array_equal(in_quartiles(np.array([1.0, 1, 1, 1, 5])), [0, 0, 0, 0, 1])
+    np.testing.assert_array_equal(in_quartiles(np.full(4, 2.0)), np.zeros(4))
 
 
 @pytest.mark.parametrize(
     ("detector", "start"),
     [
         (AutoEncoder(epochs=2), "advised"),
+        (HybridOCSVM(pretrain_epochs=2), "gentle"),
         (OCSVM(), "equal"),
         (MultiView(), "equal"),
         (OneNumber(), "equal"),
     ],
 )
-def test_networks_are_advised_by_default(detector, start):
+def test_every_detector_has_the_start_that_suits_it_by_default(detector, start):
     settings = {"n_members": 1, "max_rounds": 2, "resample": False, "random_state": 0}
     by_default, said = (
         IADC(detector, start=s, **settings).fit(ROWS).history_ for s in ("auto", start)

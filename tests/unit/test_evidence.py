@@ -1,5 +1,7 @@
 """What is counted rather than measured: codes, pairs of codes, copies, constants."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,30 @@ def test_a_dead_sensor_is_odd_although_it_is_in_the_middle(rng, share):
     X[dead] = 0.0
     scores = IADC(random_state=0).fit(X).anomaly_score(X)
     assert scores[dead].min() > np.quantile(scores[~dead], 0.95)
+
+
+def test_gaps_scattered_at_random_say_nothing_but_an_outage_does(rng):
+    rows = rng.normal(size=(2000, 20))
+    rows[rng.random(rows.shape) < 0.1] = np.nan
+    rows[:20, :10] = np.nan
+    nats = evidence(rows).nats(rows)
+    assert nats[:20].min() > 10
+    for x in (0.0, 1.0, 2.0, 4.0):  # what is x nats odd happens in at most exp(-x) of the rows
+        assert np.mean(nats[20:] > x) < 1.5 * np.exp(-x) * 0.1
+    together = rng.normal(size=(2000, 20))
+    together[:600, :5] = np.nan  # three rows in ten have not been asked
+    assert not evidence(together).nats(together).any()
+
+
+def test_gaps_of_all_patterns_are_no_odder_than_they_are_rare(rng):
+    rows = rng.normal(size=(4000, 3))
+    rows[rng.random(rows.shape) < [0.02, 0.1, 0.2]] = np.nan
+    found, share = evidence(rows), (np.isnan(rows).sum(axis=0) + 0.5) / 4001
+    patterns = np.array(list(itertools.product([False, True], repeat=3)))
+    chance = np.where(patterns, share, 1 - share).prod(axis=1)
+    nats = found.nats(np.where(patterns, np.nan, 0.1))
+    tails = np.array([chance[nats >= x].sum() for x in nats])
+    seen = (nats > 0) & (tails > 0.004)  # often enough to be among the 4096 rows that are drawn
+    assert (tails < 1.4 * np.exp(-nats))[seen].all()
+    assert seen.sum() >= 2
+    assert nats.max() > 4

@@ -21,6 +21,7 @@ LAYERS = {
     "scikit": -2,  # what is private in scikit-learn
     "extras": -1,
     "progress": -1,
+    "impatient": -1,
     "locks": -1,
     "compiled": -0.75,
     "shuffling": -0.5,
@@ -60,6 +61,7 @@ LAYERS = {
     "workflow": 9,  # everything that people do with files, reports and the viewer included
     "demo": 10,
     "cli": 11,
+    "__main__": 12,
 }
 
 

@@ -1,6 +1,8 @@
 """Commands end with a sentence and a code, not with a traceback."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 import typer
@@ -57,3 +59,12 @@ def test_quiet_says_nothing():
 
 def test_version():
     assert CliRunner().invoke(failing(DataError("No.")), ["--version"]).stdout.startswith("aberra ")
+
+
+def test_python_runs_the_same_shell_as_a_module():
+    """The other codes are those of the commands that the slow tests run in this way."""
+    words = [sys.executable, "-m", "aberra", "scor"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (Exit.USAGE, "")
+    assert "Usage: python -m aberra" in done.stderr
+    assert "Did you mean 'score'?" in done.stderr

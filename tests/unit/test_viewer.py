@@ -311,7 +311,7 @@ def test_the_missing_extra_is_named(results, monkeypatch):
 
 
 def start_command(*arguments):
-    command = [sys.executable, "-c", "from aberra.cli import main; main()", "--json", "view"]
+    command = [sys.executable, "-m", "aberra", "--json", "view"]
     process = subprocess.Popen(
         [*command, *arguments, "--no-browser"], stdout=subprocess.PIPE, text=True
     )

@@ -408,7 +408,7 @@ def test_everything_lies_below_a_secret_path(door):
 
 
 def test_half_a_request_does_not_keep_its_connection(shown, monkeypatch):
-    monkeypatch.setattr("aberra.viewer.impatient.HEADER_SECONDS", 0.3)
+    monkeypatch.setattr("aberra.impatient.HEADER_SECONDS", 0.3)
     with running(catalogue(*shown)) as door:
         head = f"PUT {door.base}/api/0/marks/0 HTTP/1.1\r\nHost: 127.0.0.1:{door.port}\r\n"
         whole = "".join(f"{n}: {v}\r\n" for n, v in write(door, Content_Length="16").items())

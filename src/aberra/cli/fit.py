@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from aberra.cli.long_tables import Address, Unreadable
-from aberra.cli.shell import choice, command, shell
+from aberra.cli.shell import choice, command, loading, shell
 from aberra.methods import Method
 from aberra.words import whole_percent
 from aberra.workflow.choices import (
@@ -242,7 +242,8 @@ def fit(
 
     Example: aberra fit patients.csv -o patients.aberra --id-column patient --drop comment
     """
-    from aberra.workflow import fit as fit_path
+    with loading():
+        from aberra.workflow import fit as fit_path
 
     speaker = shell()
     with speaker.progress():

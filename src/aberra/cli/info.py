@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from aberra.cli.shell import command, shell
+from aberra.cli.shell import command, loading, shell
 from aberra.words import number, percent
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ def info(
 
     Example: aberra info patients.aberra
     """
-    from aberra.workflow import info as about
+    with loading():
+        from aberra.workflow import info as about
 
     found = about(model)
     speaker = shell()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from aberra.cli.shell import command, shell
+from aberra.cli.shell import command, loading, shell
 
 
 @command
@@ -41,7 +41,8 @@ def report(
 
     Example: aberra report model.aberra patients.csv -o report.html
     """
-    from aberra.workflow import report as write_report
+    with loading():
+        from aberra.workflow import report as write_report
 
     speaker = shell()
     with speaker.progress():

@@ -15,7 +15,7 @@ import typer
 from rich.table import Table
 
 from aberra.cli.long_tables import Address, Unreadable
-from aberra.cli.shell import Exit, choice, command, shell
+from aberra.cli.shell import Exit, choice, command, loading, shell
 from aberra.scoring import Reasons
 from aberra.words import count
 
@@ -152,8 +152,9 @@ def score(
 
     Example: aberra score patients.aberra new.parquet -o scores.parquet
     """
-    from aberra.workflow import ScoredImages, ScoredTable
-    from aberra.workflow import score as score_path
+    with loading():
+        from aberra.workflow import ScoredImages, ScoredTable
+        from aberra.workflow import score as score_path
 
     with shell().progress(), _place(output) as place:
         found = score_path(

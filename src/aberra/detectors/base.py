@@ -24,7 +24,7 @@ class Detector(RowScorer):
     """A detector of our own: its members train together, `fit` is the case of one member."""
 
     draws_rows: ClassVar[bool] = False  # members differ by draws of their own
-    takes_advice: ClassVar[bool] = False  # whether `MultiView` has a say in its rounds
+    own_start: ClassVar[str] = "equal"  # the `start` of `IADC` that suits it on tables
 
     @all_or_nothing
     def fit(self, X: ArrayLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:

@@ -156,9 +156,7 @@ class DAGPR(CodeDetector):
     (200,)
     """
 
-    takes_advice: ClassVar[bool] = (
-        False  # its regression knows no weights: 95.2, else 97.4 on Cardio
-    )
+    own_start: ClassVar[str] = "equal"  # its regression knows no weights
 
     hidden: Sequence[int] | None = changed(
         default=None,

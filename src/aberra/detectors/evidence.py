@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from aberra.declare import Shape
 from aberra.detectors.far_cells import FarCells, far_cells
+from aberra.rng import stream
 
 Array = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -30,6 +31,7 @@ UNSEEN, GAP = -1, -2
 WEIGHT = 0.5  # of a nat of these two, beside a nat of a view
 FAR_WEIGHT = 2.0  # of a nat of a cell beyond a gap
 MORE_GAPS = 2.0  # of a nat of every gap in a row but one: one may be chance
+OFTEN, DRAWN_ROWS, FEWEST_DRAWN = 0.75, 4096, 10  # which gaps are usual
 FEWEST_COPIES, COPIED_SHARE, MOST_COPIED = 5, 0.004, 64
 UNIQUE_REST, FINE_COLUMNS = 0.9, 0.5
 
@@ -101,10 +103,7 @@ class Evidence:
         """
         if rows.dtype.kind != "f":
             return np.zeros(len(rows))
-        gaps = np.isnan(rows)
-        rarest = np.where(gaps, self.gap_nats, 0.0).max(axis=1)
-        more = gaps @ self.gap_nats - rarest
-        return np.maximum(rarest + MORE_GAPS * more - self.usual_gaps, 0.0)
+        return np.maximum(_nats_of_gaps(np.isnan(rows), self.gap_nats) - self.usual_gaps, 0.0)
 
     def _broken_constants(self, rows: NDArray[np.generic]) -> Array:
         """Return whether a column that never changed now has."""
@@ -171,12 +170,38 @@ def _counted(x: NDArray[Any]) -> tuple[NDArray[Any], Places, Places]:
     return values, codes, counts
 
 
+def _nats_of_gaps(gaps: NDArray[np.bool_], nats: Array) -> Array:
+    """Return the nats of every row's gaps; all but the rarest count double."""
+    rarest = np.where(gaps, nats, 0.0).max(axis=1)
+    return rarest + MORE_GAPS * (gaps @ nats - rarest)
+
+
 def _gap_nats(rows: NDArray[Any]) -> tuple[Array, float]:
-    """Return minus log of the share of gaps in each column, and what a row has on average."""
+    """Return minus log of the share of gaps in each column, and what is usual for a row.
+
+    Usual is what three quarters of the rows have. And where gaps are scattered over many columns,
+    some rows have several by chance: see `_by_chance`.
+    """
     n, d = rows.shape
-    gaps = np.isnan(rows).sum(axis=0) if rows.dtype.kind == "f" else np.zeros(d)
-    share = (gaps + 0.5) / (n + 1.0)
-    return -np.log(share), float(-(share * np.log(share)).sum())
+    gaps = np.isnan(rows) if rows.dtype.kind == "f" else np.zeros((0, d), dtype=bool)
+    share = (gaps.sum(axis=0) + 0.5) / (n + 1.0)
+    nats, mean = -np.log(share), float(-(share * np.log(share)).sum())
+    if not gaps.any():
+        return nats, mean
+    often = float(np.quantile(_nats_of_gaps(gaps, nats), OFTEN))
+    return nats, max(mean, often, _by_chance(share, nats))
+
+
+def _by_chance(share: Array, nats: Array) -> float:
+    """Return how many nats the gaps of a row are worth if gaps know nothing of each other.
+
+    Rows are drawn with gaps of these shares. What is taken off is as much as is needed so that a
+    row of x nats beyond it is no more frequent among them than exp(-x).
+    """
+    drawn = stream(0, len(share)).random((DRAWN_ROWS, len(share))) < share
+    found = np.sort(_nats_of_gaps(drawn, nats))[::-1]
+    frequent = np.log(DRAWN_ROWS / np.arange(1.0, DRAWN_ROWS + 1))
+    return float((found - frequent)[FEWEST_DRAWN:].max())
 
 
 def _is_coded(counts: Places, n: int) -> bool:

@@ -31,7 +31,7 @@ class Trainer(Protocol):
     """What an ensemble needs of a detector: prepare once, train members again and again."""
 
     draws_rows: ClassVar[bool]
-    takes_advice: ClassVar[bool]
+    own_start: ClassVar[str]
 
     @property
     def trust_rule(self) -> str:
@@ -93,7 +93,7 @@ class ForeignTrainer:
 
     trust_rule = "median"
     draws_rows: ClassVar[bool] = False
-    takes_advice: ClassVar[bool] = False
+    own_start: ClassVar[str] = "equal"
 
     def __init__(self, detector: Any) -> None:
         self.detector = detector

@@ -48,7 +48,7 @@ def default_hidden(n_features: int) -> tuple[int, ...]:
 class NetworkDetector(Detector):
     """Base of the detectors that train a network."""
 
-    takes_advice: ClassVar[bool] = True  # a first round may be no better than chance
+    own_start: ClassVar[str] = "advised"  # a first round may be no better than chance
 
     hidden: Sequence[int] | None = parameter(
         "array-like",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.explain.scales import Numbers, Scale, score_scale
+from aberra.explain.scales import Numbers, Scale, score_scale, within_reach
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 FEWEST_BINS, MOST_BINS = 8, 40
@@ -118,7 +118,8 @@ def score_bins(groups: Sequence[Numbers], threshold: float | None = None) -> Sco
     scale = score_scale(*groups, *marks)
     n_bins = int(np.clip(2 * np.sqrt(len(groups[0])), FEWEST_BINS, MOST_BINS))
     edges = _cut_at(scale, scale.edges(n_bins), threshold)
-    counts = [np.histogram(group, edges)[0].astype(np.int64) for group in groups]
+    shown = [within_reach(group) for group in groups]
+    counts = [np.histogram(group, edges)[0].astype(np.int64) for group in shown]
     return ScoreBins(scale, edges, counts, threshold)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 Numbers = NDArray[np.float64]
 
+FARTHEST = 1e100  # of what a chart has room for; further numbers are drawn here
 LONG_TAIL = 20.0  # times the distance from the median to the upper quartile
 
 
@@ -85,9 +86,14 @@ def nice_steps(low: float, high: float, most: int = 6) -> list[float]:
     return [k * step for k in range(first, int(np.floor(high / step + 1e-9)) + 1)]
 
 
+def within_reach(values: Numbers) -> Numbers:
+    """Return numbers as a chart shows them: none so large that differences overflow."""
+    return np.clip(values, -FARTHEST, FARTHEST)
+
+
 def score_scale(*groups: Numbers) -> Scale:
     """Return a scale for groups of scores, bent if a few of them lie far out."""
-    values = np.concatenate(groups)
+    values = within_reach(np.concatenate(groups))
     low, high = float(values.min()), float(values.max())
     if high == low:
         margin = max(abs(high), 1.0) * 0.05

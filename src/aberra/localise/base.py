@@ -56,7 +56,7 @@ class Localiser(Scorer):
     """
 
     draws_rows: ClassVar[bool] = False
-    takes_advice: ClassVar[bool] = False
+    own_start: ClassVar[str] = "equal"
 
     image_size: int | None = parameter(
         Interval(Integral, 8, None, closed="left"),

@@ -15,15 +15,12 @@ from zipfile import ZIP_STORED, ZipFile
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
-from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
 from aberra.model_file.kinds import Node, damaged
 
 SCHEMA = "schema.json"
 MOST_USES = 16  # how many times the size of an archive its files may be asked for
 MOST_UNPACKED = 1 << 28  # bytes of a packed file inside, such as a sparse matrix
-OTHER_MACHINES = (SVC, SVR, NuSVC, NuSVR)
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
 
 
@@ -72,8 +69,11 @@ def check_detector(detector: Any, where: str) -> None:
 
     Support vector machines and neighbours are computed by C code that does not look.
     """
+    from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors  # slow to import
+    from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+
     for part in _estimators(detector, 0):
-        if isinstance(part, OTHER_MACHINES):
+        if isinstance(part, SVC | SVR | NuSVC | NuSVR):
             damaged(where, f"{type(part).__name__} learns from labels, so it is no detector")
         if isinstance(part, OneClassSVM):
             _check_machine(vars(part), where)

@@ -16,6 +16,7 @@ from aberra.contract.rows import RowScorer
 from aberra.data.tables import KINDS, TableReader
 from aberra.declare import Within
 from aberra.model_file.kinds import damaged
+from aberra.model_file.portraits import check_portrait
 
 MOST_CALLS = 2000  # of networks for one tile of images
 BECOMES = {  # what a column of each kind may become
@@ -44,12 +45,21 @@ def check_sound(model: Any, limits: bool) -> None:
     rounds = model.training_rounds()
     if rounds is not None and not 0 <= rounds.kept < len(rounds):
         damaged("learnt.history_", "there are no rounds, or the one that was kept is missing")
+    _check_training(model)
     if not model.members_.n_members:
         damaged("learnt.members_", "there is no member, so nothing can be scored")
     if isinstance(model, RowScorer):
         _check_rows(model)
     else:
         _check_localiser(model, limits)
+
+
+def _check_training(model: Any) -> None:
+    """Refuse what is known about the training samples if it is not finite."""
+    part = model.training_sample()
+    for scores in (model.training_scores(), None if part is None else part.scores):
+        if scores is not None and not np.isfinite(scores).all():
+            damaged("learnt", "the scores of the training samples are not finite")
 
 
 def _check_rows(model: Any) -> None:
@@ -61,6 +71,8 @@ def _check_rows(model: Any) -> None:
         damaged("learnt.feature_names_in_", f"{len(names)} names, not {n} different ones")
     if reader is not None:
         check_reader(reader, n)
+    if (portrait := model.training_portrait()) is not None:
+        check_portrait(portrait, n)
     n_numbers = n if reader is None else len(reader.owners())
     if model.references_.shape[1] != n_numbers:
         damaged("learnt.references_", f"{model.references_.shape[1]} columns, not {n_numbers}")

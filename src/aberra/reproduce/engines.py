@@ -6,7 +6,8 @@ setting, however little they differ: training carries a last digit far. `tests/c
 holds the bytes of every detector's scores beside its version and fails if one changes without the
 other. A cell of an earlier version is stale: it is shown as such and computed again.
 
-Version 2 of the networks of tables is their compiled training.
+Version 2 of the networks of tables is their compiled training. Version 2 of the advised start adds
+the advisers' scores to those of the round.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 from typing import Literal
 
 Kind = Literal["table", "images", "scans"]
-MARKS = ("engine", "adviser")  # the parts of a setting that name versions
+MARKS = ("engine", "adviser", "course")  # the parts of a setting that name versions
 
 ENGINES: dict[Kind, dict[str, int]] = {
     "table": {
@@ -25,6 +26,8 @@ ENGINES: dict[Kind, dict[str, int]] = {
         "RSRAE": 2,
         "DAGPR": 2,
         "MultiView": 1,
+        "advised": 2,
+        "gentle": 1,
     },
     "images": {"OCSVM": 1, "OCSVM-H": 1, "AE": 1, "Deep SVDD": 1, "RSRAE": 1, "DAGPR": 1},
     "scans": {

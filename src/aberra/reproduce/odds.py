@@ -20,11 +20,11 @@ from aberra.reproduce.engines import ENGINES
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.seeds import Trial, run_seeds
 from aberra.reproduce.settings import (
-    advised_names,
     detector_names,
     ensemble_of,
     ensemble_settings,
     member_epochs_of,
+    own_starts,
     settings_of,
 )
 from aberra.reproduce.store import Record, Setting, Store
@@ -36,7 +36,6 @@ ODDS_SETS = ("satellite", "arrhythmia", "cardio", "shuttle", "thyroid", "satimag
 COSTLIEST = "shuttle"
 OUTLIER_RATIOS = (0.05, 0.1, 0.2, 0.3, 0.5)  # only the figure, drawn with resampling, needs all
 KEPT_RATIO = 0.5  # the one that decides in the tables
-OWN_START = "advised"  # of the rows that are ours; benchmarks/start_study.py
 DRAWN = "Deep SVDD"  # the detector of the paper's figures, run to the last round
 BINS = 40
 
@@ -104,18 +103,19 @@ def own_jobs(profile: Profile) -> list[Job]:
     return [
         Job(
             ODDS,
-            f"{detector} on {name}, {OWN_START} start",
-            tuple(own_setting(s) for s in odds_settings(profile, detector, name, True)),
+            f"{detector} on {name}, {start} start",
+            tuple(own_setting(s, start) for s in odds_settings(profile, detector, name, True)),
             compute_odds,
         )
         for name in cheap_first()
-        for detector in advised_names()
+        for detector, start in own_starts().items()
     ]
 
 
-def own_setting(setting: Setting) -> Setting:
+def own_setting(setting: Setting, start: str) -> Setting:
     """Return the setting of a cell whose rounds begin in our way."""
-    own = {"start": OWN_START, "adviser": ENGINES["table"]["MultiView"]}
+    engines = ENGINES["table"]
+    own = {"start": start, "course": engines[start], "adviser": engines["MultiView"]}
     return {**setting, "ratios": [KEPT_RATIO], "all_rounds": False, **own}
 
 

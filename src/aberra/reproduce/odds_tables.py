@@ -8,15 +8,15 @@ from dataclasses import replace
 
 from aberra.reproduce.claims import compared, exceptions, mean_auroc
 from aberra.reproduce.experiment import Experiment
-from aberra.reproduce.odds import ODDS_SETS, OWN_START, odds_jobs, odds_reduced, own_jobs
+from aberra.reproduce.odds import ODDS_SETS, odds_jobs, odds_reduced, own_jobs
 from aberra.reproduce.profiles import Profile
-from aberra.reproduce.settings import advised_names
+from aberra.reproduce.settings import own_starts
 from aberra.reproduce.store import Record, Store
 from aberra.reproduce.tables import Row, Target, row, targets
 from aberra.reproduce.work import Job, finished, grouped, stale
 
 WITHOUT = "-ns"  # the paper's mark for members that see all rows
-OWN = f"IADC, {OWN_START} start"  # ours: not the paper's method
+OWN = "IADC, our start"  # not the paper's method
 ODDS_CHAPTER = "ODDS"
 Groups = dict[tuple[str, str, bool], list[Record]]
 
@@ -43,7 +43,7 @@ def odds_rows(store: Store, profile: Profile, variant: str) -> list[Row]:
                 target = printed.get(place, Target(*place, None, None))
                 records = groups.get((detector, case, not title.endswith(WITHOUT)), [])
                 rows.append(_odds_row(f"odds-{variant.lower()}", target, records, name))
-        if variant == "IADC" and detector in advised_names():
+        if variant == "IADC" and detector in own_starts():
             places = {case: Target(detector, OWN, case, None, None) for case in ODDS_SETS}
             rows += [
                 _odds_row("odds-iadc", target, own.get((detector, case), []), variant)
@@ -114,8 +114,8 @@ def own_start(store: Store, profile: Profile) -> list[str]:
     count = Counter(r.verdict for r in beside)
     last = [f"{r.detector} on {r.case}" for r in beside if r.verdict == "behind"]
     return [
-        compared(f"{OWN} (ours), over IADC", gains),
-        f"- **{OWN} (ours), beside the paper's IADC**: {count['ahead']} ahead, {count['level']} "
+        compared(f"{OWN}, over IADC", gains),
+        f"- **{OWN}, beside the paper's IADC**: {count['ahead']} ahead, {count['level']} "
         f"level, {count['behind']} behind.{exceptions(' Behind', last)}",
     ]
 

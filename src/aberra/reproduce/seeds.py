@@ -21,7 +21,7 @@ from aberra.rng import draw_seeds, entropy_of, single_thread
 from aberra.robust.history import History
 from aberra.robust.iadc import IADC
 from aberra.robust.rounds import Setup, Turn, train_and_score, train_round
-from aberra.robust.start import first_trust, next_trust
+from aberra.robust.start import Course, course_of
 
 
 @dataclass
@@ -41,9 +41,7 @@ class Trial:
     seed: int
     history: History
     entropy: int
-    start: str
-    first: Scores  # weights of the first round
-    prior: Scores  # what counts in every round besides
+    course: Course
     single: Scores = field(default_factory=lambda: np.empty(0))
     single_unseen: Scores = field(default_factory=lambda: np.empty(0))
     single_seconds: float = 0.0
@@ -51,9 +49,8 @@ class Trial:
 
     def turn(self) -> Turn:
         """Return what this seed brings to its next round."""
-        history = self.history
-        weights = next_trust(self.start, history, len(self.prior)) if len(history) else self.first
-        return Turn(self.entropy, len(history), weights * self.prior)
+        weights = self.course.trust(self.history) * self.course.prior
+        return Turn(self.entropy, len(self.history), weights)
 
 
 def run_seeds(
@@ -116,9 +113,9 @@ def run_seeds(
 
 
 def _begun(model: IADC, setup: Setup, prior: Scores, seed: int) -> Trial:
-    history, entropy, start = model._new_history(setup), entropy_of(seed), model._start_of(setup)
-    begun = first_trust(start, setup.data, history, prior, entropy)
-    return Trial(seed, history, entropy, start, *begun)
+    history, entropy = model._new_history(setup), entropy_of(seed)
+    course = course_of(model._start_of(setup), setup.data, history, prior, entropy)
+    return Trial(seed, history, entropy, course)
 
 
 def _train_singles(

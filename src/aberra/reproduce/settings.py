@@ -22,9 +22,10 @@ def detector_names() -> list[str]:
     return [method.paper for method in methods() if method.paper and method.takes == "table"]
 
 
-def advised_names() -> list[str]:
-    """Return those of them to whose rounds `MultiView` gives advice by default."""
-    return [name for name in detector_names() if in_paper(name).load().takes_advice]
+def own_starts() -> dict[str, str]:
+    """Return how the rounds of those begin that do not begin as in the papers by default."""
+    starts = {name: in_paper(name).load().own_start for name in detector_names()}
+    return {name: start for name, start in starts.items() if start != PAPERS_START}
 
 
 def settings_of(name: str, epochs: float = 1.0, **params: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from aberra.robust.ensemble import RESAMPLE, RESAMPLE_DOC, Ensemble
 from aberra.robust.history import History, Round
 from aberra.robust.resampling import Resample
 from aberra.robust.rounds import Setup, Turn, train_round
-from aberra.robust.start import first_trust, next_trust
+from aberra.robust.start import ADVISED, STARTS, course_of
 from aberra.scikit import Interval, StrOptions
 
 logger = logging.getLogger(__name__)
@@ -103,14 +103,17 @@ class IADC(Ensemble):
         other detectors.""",
     )
     start: str = parameter(
-        StrOptions({"auto", "equal", "informed", "advised"}),
+        StrOptions({"auto", *STARTS}),
         default="auto",
-        doc="""What the first round goes by. "equal" is the papers': all rows count the same.
-        "informed": members of `MultiView` score the rows first, and the first round counts every
-        row by the trust that follows. "advised": this trust counts in every round, on top of what
-        is learnt, and each round changes what is learnt by half as much; it helps detectors whose
-        first round is little better than chance. "auto" is "advised" for `AutoEncoder`,
-        `DeepSVDD`, `RSRAE` and `HybridOCSVM` on tables, and "equal" for all else.""",
+        doc="""How the rounds begin and go on. "equal" is the papers': in the first round all rows
+        count the same, and each round decides alone about the trust in the next. "gentle": each
+        round changes the trust by a quarter of that; it helps where the ranking swings from round
+        to round. "informed": members of `MultiView` score the rows first, and the first round
+        counts every row by the trust that follows. "advised": this trust counts in every round on
+        top of what is learnt, their scores are added to those of the round before trust is
+        learnt from both, and each round changes it by half; it helps detectors whose first
+        round is little better than chance. "auto" is "advised" for `AutoEncoder`, `DeepSVDD` and
+        `RSRAE` on tables, "gentle" for `HybridOCSVM` on tables, and "equal" for all else.""",
     )
     patience: int = parameter(
         Interval(Integral, 1, None, closed="left"),
@@ -165,10 +168,10 @@ class IADC(Ensemble):
         prior = checked_weights(sample_weight, data)
         setup = self._setup(data, self.resample)
         history = self._begin(data, prior, setup)
-        start = self._start_of(setup)
-        w, prior = first_trust(start, data, history, prior, self.entropy_)  # A1.1
+        course = course_of(self._start_of(setup), data, history, prior, self.entropy_)
+        w = course.trust(history)  # A1.1
         while history.goes_on(self.max_rounds):  # A1.2, A1.21
-            turn = Turn(self.entropy_, len(history), w * prior)
+            turn = Turn(self.entropy_, len(history), w * course.prior)
             try:
                 members, (found,) = train_round(setup, [turn])  # A1.3 to A1.19
             except KeyboardInterrupt:
@@ -178,11 +181,11 @@ class IADC(Ensemble):
                 logger.warning("interrupted: keeping the %d finished rounds", len(history))
                 break
             history.append(found)
-            w = next_trust(start, history, len(data))  # A1.20
+            w = course.trust(history)  # A1.20
             if history.kept == len(history) - 1:
                 self.members_ = members
             advance("rounds", len(history) / self.max_rounds, history.note())
-        return self._finish(data, prior)
+        return self._finish(data, course.prior)
 
     @property
     def stops_early(self) -> bool:
@@ -243,9 +246,8 @@ class IADC(Ensemble):
     def _start_of(self, setup: Setup) -> str:
         """Return what the first round goes by: as asked for, or what suits the detector."""
         if self.start == "auto":
-            advised = setup.trainer.takes_advice and self.image_shape_ is None
-            return "advised" if advised else "equal"
-        if self.start != "equal":
+            return setup.trainer.own_start if self.image_shape_ is None else "equal"
+        if self.start in ADVISED:
             self._check_start()
         return self.start
 

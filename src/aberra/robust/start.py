@@ -1,6 +1,8 @@
-"""What the first round goes by: nothing, or what members of `MultiView` say about the rows."""
+"""How the rows are trusted from round to round: as in the papers, gently, or with advice."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -9,44 +11,67 @@ from aberra.detectors.multiview import MultiView
 from aberra.rng import single_thread
 from aberra.robust.history import History
 from aberra.robust.rounds import Setup, Turn, train_round
+from aberra.robust.weighting import in_quartiles
 
+STARTS = ("equal", "gentle", "informed", "advised")
+ADVISED = ("informed", "advised")  # those that ask `MultiView`
 N_ADVISERS = 5
 ADVICE = 1 << 20  # number of the round whose random numbers are the advisers'
+# The share of the way that a round goes from the trust before it to its own. In the papers it goes
+# all of the way. A detector whose ranking swings settles at a slower pace, and advice would be
+# forgotten at a fast one (benchmarks/settle_study.py).
+PACE = {"gentle": 0.25, "advised": 0.5}
 
 
-def first_trust(
-    start: str, data: Data, history: History, prior: Scores, entropy: int
-) -> tuple[Scores, Scores]:
-    """Return the weights of the next round, and what counts in every round besides."""
-    w = next_trust(start, history, len(data))
-    if start == "equal":
-        return w, prior
-    given = advice(data, history, prior, entropy)
-    if start == "advised":
-        return w, prior * given
-    return (w if len(history) else given), prior
+@dataclass(frozen=True, eq=False)
+class Course:
+    """What decides how far each row is trusted in the coming round.
 
-
-def next_trust(start: str, history: History, n: int) -> Scores:
-    """Return what the rounds so far say about the trust in the coming one.
-
-    In the papers the last round alone decides. Where there was advice, each round goes half of the
-    way from the trust before to its own, because its own ranking may be worse than the advice
-    (benchmarks/settle_study.py).
+    Parameters
+    ----------
+    start : {"equal", "gentle", "informed", "advised"}
+        How the rounds begin and go on; `IADC` says what each means.
+    prior : ndarray of shape (n,)
+        What counts in every round besides what is learnt.
+    said : ndarray of shape (n,)
+        The advisers' scores; empty where nobody was asked.
     """
-    if start != "advised":
-        return history.next_weights(n)
-    w = np.ones(n)
-    for t in range(len(history)):
-        w = (w + history.weights(t)) / 2
-    return w
+
+    start: str
+    prior: Scores
+    said: Scores = field(default_factory=lambda: np.empty(0))
+
+    def trust(self, history: History) -> Scores:
+        """Return what was learnt so far about the trust in each row, the prior left out."""
+        if self.start == "informed" and not len(history):
+            return history.trust_by(self.said)
+        if self.start not in PACE:
+            return history.next_weights(len(self.prior))
+        w, pace = np.ones(len(self.prior)), PACE[self.start]
+        for line in history:
+            w = w + pace * (history.trust_by(self._joined(line.scores)) - w)
+        return w
+
+    def _joined(self, scores: Scores) -> Scores:
+        """Return the scores of a round, the advisers' added on the same scale."""
+        if self.start != "advised":
+            return scores
+        return in_quartiles(scores) + in_quartiles(self.said)
 
 
-def advice(data: Data, history: History, prior: Scores, entropy: int) -> Scores:
-    """Return the trust that follows from what `MultiView`, told the prior trust, says of rows."""
+def course_of(start: str, data: Data, history: History, prior: Scores, entropy: int) -> Course:
+    """Return the course of a fit; the advisers are asked if the start needs them."""
+    if start not in ADVISED:
+        return Course(start, prior)
+    said = advice(data, prior, entropy)
+    counts = prior * history.trust_by(said) if start == "advised" else prior
+    return Course(start, counts, said)
+
+
+def advice(data: Data, prior: Scores, entropy: int) -> Scores:
+    """Return the scores that members of `MultiView`, told the prior trust, give to the rows."""
     view = MultiView()
     with single_thread():
         prepared = view._prepare(data)
     setup = Setup(view, prepared, data, N_ADVISERS, resample=False)
-    turn = Turn(entropy, ADVICE, prior)
-    return history.trust_by(train_round(setup, [turn])[1][0].scores)
+    return train_round(setup, [Turn(entropy, ADVICE, prior)])[1][0].scores

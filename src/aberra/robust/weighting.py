@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtri
 
 from aberra.contract.members import Scores
-from aberra.ordinary import bulk, group_apart
+from aberra.ordinary import bulk, group_apart, middle_and_upper_spread
 
 LOST_TRUST = 0.25  # below it a row has lost its trust
 FARTHEST_ORDINARY = 3.0  # deviations from the median, however few the rows
@@ -54,6 +54,16 @@ def apart_weights(s: Scores) -> Scores:
     """
     edge = max(FARTHEST_ORDINARY, -float(ndtri(1 / max(len(s), 2))))
     return np.where(group_apart(s), 0.0, expit((edge - bulk(s).deviates(s)) / SOFTNESS))
+
+
+def in_quartiles(s: Scores) -> Scores:
+    """Return scores in units of the distance from the median to the upper quartile.
+
+    So the scores of different detectors can be added. Where half of the rows share the median, the
+    distance between the smallest and the largest score is the unit.
+    """
+    middle, spread = middle_and_upper_spread(s)
+    return (s - middle) / (spread or float(np.ptp(s)) or 1.0)
 
 
 def newly_doubted(w: Scores, previous: Scores) -> int:

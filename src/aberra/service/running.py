@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from uvicorn import Config, Server
 
 from aberra.errors import DataError
+from aberra.impatient import Impatient
 from aberra.service.answers import Answers
 from aberra.service.app import make_app
 from aberra.service.limits import Gate
@@ -61,6 +62,7 @@ def make_server(answers: Answers, place: Place) -> Server:
     return Server(
         Config(
             Gate(make_app(answers), place.token, answers.limits),
+            http=Impatient,
             log_level="error",
             access_log=False,
             server_header=False,

@@ -114,7 +114,7 @@ def marks_in(path: Path) -> dict[str, dict[str, ReviewMark]]:
     """Return all marks in a file of the viewer: page to name to mark."""
     try:
         held = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read: {error}. Give a file of marks.") from error
     if not _is_marks(held):
         raise DataError(f"{path} was not written by aberra view. Give its aberra-marks.json.")

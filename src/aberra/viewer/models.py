@@ -9,6 +9,7 @@ import numpy as np
 
 from aberra.explain.charts import score_bins, trust_band
 from aberra.explain.doubts import Doubt
+from aberra.explain.scales import FARTHEST
 from aberra.explain.subject import Subject
 from aberra.explain.training import Fact, what_it_does
 from aberra.model_file import load, load_notes
@@ -16,7 +17,6 @@ from aberra.recipe import Recipe
 from aberra.words import count, number
 
 N_DOUBTS_SHOWN = 10
-LARGEST = 1e100  # beyond it no chart has room
 
 
 def model_page(path: Path) -> dict[str, Any]:
@@ -90,7 +90,7 @@ def _trust_chart(subject: Subject, doubts: list[Doubt]) -> dict[str, Any] | None
 
 def _score_chart(subject: Subject) -> dict[str, Any] | None:
     """Return the histogram of the training scores, with places between 0 and 1."""
-    if subject.reference is None or abs(subject.model.threshold_) > LARGEST:
+    if subject.reference is None or abs(subject.model.threshold_) > FARTHEST:
         return None  # nothing to draw, or a threshold that no score reaches
     bins = score_bins([subject.reference], float(subject.model.threshold_))
     scale = bins.scale

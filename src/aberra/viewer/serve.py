@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from uvicorn import Config, Server
 
 from aberra.errors import DataError
+from aberra.impatient import Impatient
 from aberra.viewer.app import Shelf, make_app
 from aberra.viewer.guard import Guard
-from aberra.viewer.impatient import Impatient
 
 HOST = "127.0.0.1"
 

@@ -95,6 +95,9 @@ def _about_gaps(gaps: pd.Series[Any], missing: str, seen: bool) -> str:
     if not n:
         return "none here; gaps in later data take the column's median"
     places = f"{count(n, 'gap')} in {count(where, 'column')}"
+    filled = f"{places} {'takes' if n == 1 else 'take'} the column's median"
+    if seen and n == 1:
+        return f"{filled}, and makes a row odd where it is unusual"
     if seen:
-        return f"{places} take the column's median, and make a row odd where they are unusual"
-    return f"{places} take the column's median (in text, a gap is a value of its own)"
+        return f"{filled}, and make a row odd where they are unusual"
+    return f"{filled} (in text, a gap is a value of its own)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -86,8 +87,9 @@ class ModelInfo:
     card: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
-        return {**asdict(self), "path": str(self.path)}
+        """Return what JSON can hold; a threshold that no score reaches is None."""
+        threshold = self.threshold if math.isfinite(self.threshold) else None
+        return {**asdict(self), "path": str(self.path), "threshold": threshold}
 
 
 def info(model: str | Path) -> ModelInfo:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aberra import model_file
-from aberra.errors import DataError
+from aberra.errors import DataError, ModelFileError
 from aberra.pretrained import model_path
 from aberra.recipe import Recipe, Source
 from aberra.workflow.choices import CALLED
@@ -62,4 +62,21 @@ def opened(model: Any) -> Opened:
         return Opened(model, None, None)
     path = model_path(model)
     fitted = model_file.load(path)
-    return Opened(fitted, Recipe.of(model_file.load_notes(path)), path)
+    recipe = Recipe.of(model_file.load_notes(path))
+    _check_fits(fitted, recipe, path)
+    return Opened(fitted, recipe, path)
+
+
+def _check_fits(model: Any, recipe: Recipe | None, path: Path) -> None:
+    """Raise an error where a recipe makes something else of the data than the model takes."""
+    if recipe is None:
+        return
+    takes, made = model.image_shape_, None
+    if recipe.kind == "volumes":
+        side = recipe.scan_preparation().size
+        made = (1, side, side)
+    if (recipe.kind == "table") != (takes is None) or (made is not None and made != takes):
+        raise ModelFileError(
+            f"Cannot load {path}: its recipe is one of {CALLED[recipe.kind]}, and its model takes "
+            f"{'rows' if takes is None else f'images of shape {takes}'}. They do not fit."
+        )

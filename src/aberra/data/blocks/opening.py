@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -205,9 +206,9 @@ def _value(text: str | None, number: bool) -> Any:
 
 def _checked(name: str, parts: list[Part], on_error: OnError, bad: dict[str, str]) -> Blocks:
     """Return the table once all parts have the same columns of the same kinds."""
-    columns = list(parts[0].kinds)
-    odd = {part.name: _other_columns(part, columns) for part in parts[1:]}
-    odd = {part: why for part, why in odd.items() if why}
+    usual = _usual(parts)
+    columns = list(usual.kinds)
+    odd = {part.name: why for part in parts if (why := _other_columns(part, usual))}
     if odd and on_error == "stop":
         raise DataError(_about(odd))
     left = [part for part in parts if part.name not in odd]
@@ -218,11 +219,15 @@ def _checked(name: str, parts: list[Part], on_error: OnError, bad: dict[str, str
     return found
 
 
-def _other_columns(part: Part, columns: list[str]) -> str:
-    if set(part.kinds) == set(columns):
-        return ""
-    odd = sorted(set(part.kinds) ^ set(columns))[:SHOWN]
-    return f"{part.name} has other columns than the first file ({', '.join(odd)})."
+def _usual(parts: Sequence[Part]) -> Part:
+    """Return the first part with the columns that most parts have: one bad file is outvoted."""
+    counts = Counter(frozenset(part.kinds) for part in parts)
+    return max(parts, key=lambda part: counts[frozenset(part.kinds)])  # of equals, the first
+
+
+def _other_columns(part: Part, usual: Part) -> str:
+    odd = sorted(set(part.kinds) ^ set(usual.kinds))[:SHOWN]
+    return f"{part.name} has other columns than {usual.name} ({', '.join(odd)})." if odd else ""
 
 
 def _kind(column: str, parts: Sequence[Part]) -> str:

@@ -164,9 +164,16 @@ def _open(path: Path) -> Any:
         raise DataError(f"There is no file {path}.")
     nib = need("nibabel", "mri", "Reading scans")
     try:
-        image = nib.load(path)
+        image = _as_nifti(nib, nib.load(path))
     except Exception as error:  # a damaged header raises nearly anything
         raise DataError(f"{path} is no NIfTI file, or a damaged one: {error}.") from error
+    if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
+        raise DataError(f"{path} is a file of type {type(image).__name__}. Convert it to NIfTI.")
+    return image
+
+
+def _as_nifti(nib: Any, image: Any) -> Any:
+    """Return FreeSurfer's and Analyze's images with NIfTI's header; others as they are."""
     if isinstance(image, nib.MGHImage):
         return nib.Nifti1Image(image.dataobj, image.affine)
     if isinstance(image, nib.AnalyzeImage) and not isinstance(image, nib.Nifti1Pair):
@@ -174,8 +181,6 @@ def _open(path: Path) -> Any:
         plain.set_sform(None, 0)
         plain.set_qform(None, 0)
         return plain
-    if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
-        raise DataError(f"{path} is a file of type {type(image).__name__}. Convert it to NIfTI.")
     return image
 
 

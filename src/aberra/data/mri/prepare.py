@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -16,6 +18,11 @@ Select = Literal["below_top", "area"]
 Normalise = Literal["volume", "slice"]
 
 BRIGHTEST = 99.5  # percentile that stands for the maximum; vessels are brighter and mean nothing
+
+# What a head has room for: more would only take memory.
+LARGEST_SIDE = 4096  # pixels of a slice
+FINEST = 0.1  # mm between slices
+FARTHEST = 1000.0  # mm
 
 
 @dataclass(frozen=True)
@@ -74,19 +81,21 @@ class Preparation:
     across: float = 4.0
 
     def __post_init__(self) -> None:
-        _check(self.size >= 8, "size", self.size, "be at least 8 pixels")
-        _check(self.field > 0, "field", self.field, "be above 0 mm")
-        _check(self.step > 0, "step", self.step, "be above 0 mm")
+        whole = isinstance(self.size, Integral) and 8 <= self.size <= LARGEST_SIDE
+        _check(whole, "size", self.size, f"be 8 to {LARGEST_SIDE} pixels")
+        _check(0 < self.field <= FARTHEST, "field", self.field, f"be up to {FARTHEST:g} mm")
+        _check(FINEST <= self.step <= FARTHEST, "step", self.step, f"be at least {FINEST} mm")
         _check(self.select in get_args(Select), "select", self.select, f"be in {get_args(Select)}")
         rules = get_args(Normalise)
         _check(self.normalise in rules, "normalise", self.normalise, f"be in {rules}")
         first, last = self.below_top
-        _check(0 <= first <= last, "below_top", self.below_top, "rise from 0 mm or more")
+        rises = 0 <= first <= last <= FARTHEST
+        _check(rises, "below_top", self.below_top, f"rise from 0 mm, up to {FARTHEST:g} mm")
         _check(0 < self.min_area <= 1, "min_area", self.min_area, "lie in (0, 1]")
         _check(0 <= self.black <= 100, "black", self.black, "be a percentile")
         _check(0 < self.white <= 100, "white", self.white, "be a percentile")
         _check(0 <= self.head < 1, "head", self.head, "lie in [0, 1)")
-        _check(self.headroom >= 1, "headroom", self.headroom, "be at least 1")
+        _check(1 <= self.headroom < math.inf, "headroom", self.headroom, "be at least 1")
         _check(0 <= self.across < 1000, "across", self.across, "be 0 mm or more, below 1000")
 
     @property

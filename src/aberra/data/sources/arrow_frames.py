@@ -17,8 +17,22 @@ def frame_of(table: pa.Table, is_csv: bool = False) -> pd.DataFrame:
             raise DataError(
                 f"Column {odd[0]!r} holds text that is not UTF-8. Save the file as CSV UTF-8."
             )
+    else:
+        check_cells(table)
     columns = {name: _plain(table.column(name), name) for name in table.column_names}
     return pa.table(columns).to_pandas(self_destruct=True, split_blocks=True)
+
+
+def check_cells(table: pa.Table) -> None:
+    """Raise an error if cells lie outside of their column, or text is not UTF-8.
+
+    What comes from a file of Arrow's own is used as it lies there, and nothing else looks.
+    """
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        why = str(error).splitlines()[0]
+        raise DataError(f"Some cells are damaged ({why}). Write the file again.") from error
 
 
 def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

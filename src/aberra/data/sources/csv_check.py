@@ -18,6 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from aberra.errors import DataError
+from aberra.files import reading
 
 DELIMITERS = ",;\t|"
 HEAD = 1 << 16  # bytes in which the header is looked for at first
@@ -37,12 +38,13 @@ def header_of(path: Path) -> tuple[list[str], str]:
 
     The delimiter is the one that occurs most often in the header, outside quoted names.
     """
-    line = _first_line(path)
-    if not line.strip():
-        raise DataError(f"{path} is empty.")
-    bare = CELL.sub(b"", line)
-    mark = max(DELIMITERS, key=lambda m: bare.count(m.encode()))
-    return next(csv.reader([line.decode("utf-8", "replace")], delimiter=mark)), mark
+    with reading(path, "Check its first line, which names the columns."):
+        line = _first_line(path)
+        if not line.strip():
+            raise DataError(f"{path} is empty.")
+        bare = CELL.sub(b"", line)
+        mark = max(DELIMITERS, key=lambda m: bare.count(m.encode()))
+        return next(csv.reader([line.decode("utf-8", "replace")], delimiter=mark)), mark
 
 
 def _first_line(path: Path) -> bytes:

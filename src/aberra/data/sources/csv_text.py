@@ -15,8 +15,10 @@ import pyarrow as pa
 
 from aberra.data.sources.csv_check import header_of
 from aberra.errors import DataError
+from aberra.files import reading
 
 PIECE = 1 << 22
+UNPACK = "Unpack it yourself, or copy it again from where it came from."
 MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 WESTERN = "cp1252"  # Latin-1 as Windows writes it
 PROPER = re.compile(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}")
@@ -86,14 +88,14 @@ def _refuse_byte(path: Path, line: int, byte: int) -> None:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    with pa.input_stream(str(path), compression="detect") as stream:
+    with reading(path, UNPACK), pa.input_stream(str(path), compression="detect") as stream:
         while piece := stream.read(PIECE):
             yield bytes(piece)
 
 
 @contextmanager
 def _text(path: Path, encoding: str) -> Iterator[io.TextIOWrapper]:
-    with pa.input_stream(str(path), compression="detect") as stream:
+    with reading(path, UNPACK), pa.input_stream(str(path), compression="detect") as stream:
         yield io.TextIOWrapper(stream, encoding=encoding, errors="replace", newline="")
 
 

@@ -13,6 +13,7 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 from pyarrow import feather
 
+from aberra.data.sources.arrow_frames import check_cells
 from aberra.data.sources.unpacking import ENDINGS as PACKED
 from aberra.errors import DataError
 from aberra.extras import need
@@ -52,7 +53,9 @@ def from_excel(path: Path, target: Path) -> Path:
 def from_feather(path: Path, target: Path) -> Path:
     """Take an Arrow file, also known as Feather."""
     with reading(path, "Save it again as Parquet."):
-        pq.write_table(feather.read_table(path), target)
+        table = feather.read_table(path)
+        check_cells(table)
+        pq.write_table(table, target)
     return target
 
 
