@@ -66,6 +66,14 @@ REASONS: tuple[Reason, ...] = (
            "values out of six, nor among 20,000 longer ones with many equal values"),
     Reason(E, "localise/reconstruction.py", "self.net = seeded(lambda: DenseNet(plan)", "1 -> 2",
            "two seeds are drawn instead of one, and the first is used"),
+    Reason(E, "detectors/base.py", "scores = member_scores(self.members_", "mean -> sum",
+           "of one member, which is all that a detector by itself has"),
+    Reason(E, "robust/history.py", "ends = (t for t in range(1, len(h) + 1)", "1 -> 2",
+           "the first count ends a run only if it is 0, and then it is the smallest anyway"),
+    Reason("accepted", "detectors/foreign.py", "fresh = clone(detector, safe=False)",
+           "False -> True",
+           "of something without get_params, which fails either way: here with scikit-learn's "
+           "words, or when its seed is set"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip
