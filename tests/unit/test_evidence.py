@@ -58,6 +58,9 @@ def test_copies_stand_out_among_unique_rows_only(rng):
     codes = rng.integers(0, 10, size=(1000, 7)).astype(float)  # unique rows of coarse columns
     codes[:60] = 5.0
     assert len(evidence(codes).copied) == 0
+    for j in range(7):  # every value is there twice: just fine enough
+        codes[60:, j] = rng.permutation(np.repeat(np.arange(470.0), 2))
+    assert len(evidence(codes).copied) == 1
 
 
 def test_codes_that_are_too_rare_to_meet_are_no_evidence(rng):
