@@ -184,6 +184,15 @@ def test_the_loss_falls():
     assert np.mean(losses[-20:]) < 0.8 * np.mean(losses[:20])
 
 
+@torch.no_grad()
+def test_whoever_watches_sees_images_and_what_is_left_of_them_in_their_range():
+    images = torch.rand((10, 1, 8, 8), generator=torch.Generator().manual_seed(1)) * 2 - 1
+    batch = batch_of(images, torch.ones(10), 4, 3, 0, CPU)
+    shown, restored = training().shown(batch)
+    assert torch.equal(shown, batch.x)
+    assert (float(restored.min()), float(restored.max())) == (-1, 1)  # an untrained one: cut off
+
+
 def test_weights_of_zero_teach_nothing():
     run = training()
     before = [p.clone() for p in run.denoiser.parameters()]
