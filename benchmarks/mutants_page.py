@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from benchmarks.mutants_planted import PLANTED
 from benchmarks.mutants_reasons import reason_for
 from benchmarks.mutants_tests import TESTS
+from benchmarks.mutations import PACKAGE
 from benchmarks.records import read
 
 BEFORE = Path("results/mutants_before.jsonl")  # the first run, before the tests were sharpened
@@ -36,13 +38,24 @@ def write_page(cells: Path, out: Path, head: str) -> None:
 
 
 def _tried(cells: Path) -> Iterator[Line]:
-    """Yield the last word on each mutant, and whether it was killed at first."""
+    """Yield the last word on each mutant of the code as it is, and whether it died at first."""
     runs: dict[tuple[object, ...], list[Line]] = {}
     for line in read(cells):
-        if "module" in line:
+        if "module" in line and _still_there(line):
             runs.setdefault(_key(line), []).append(line)
     for own in runs.values():
         yield {**own[-1], "at_first": own[0]["killed_by"] is not None}
+
+
+@cache
+def _source(module: str) -> list[str]:
+    return [line.strip() for line in (PACKAGE / module).read_text().splitlines()]
+
+
+def _still_there(line: Line) -> bool:
+    """Say whether the line of code is where it was when the mutant was tried."""
+    source, at = _source(line["module"]), line["line"] - 1
+    return at < len(source) and line["code"] in source[at]
 
 
 def _key(line: Line) -> tuple[object, ...]:

@@ -55,6 +55,9 @@ def test_copies_stand_out_among_unique_rows_only(rng):
     np.testing.assert_array_equal(evidence(X).nats(X[60:]), 0.0)
     coarse = np.round(X)
     assert len(evidence(coarse).copied) == 0
+    codes = rng.integers(0, 10, size=(1000, 7)).astype(float)  # unique rows of coarse columns
+    codes[:60] = 5.0
+    assert len(evidence(codes).copied) == 0
 
 
 def test_codes_that_are_too_rare_to_meet_are_no_evidence(rng):

@@ -1,5 +1,9 @@
 """From scan to slices and back: geometry, choice of slices, brightness."""
 
+import ast
+import re
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -104,6 +108,12 @@ def test_a_coarser_grid_sees_what_is_blurred_to_the_width_of_its_voxels():
                      indexing="ij")  # fmt: skip
     expected = ndimage.map_coordinates(blurred, at, order=1)
     np.testing.assert_allclose(resample(noise, to_array, (7, 8, 9)), expected, atol=1e-3)
+
+
+def test_scans_are_prepared_as_the_documentation_says():
+    said = re.findall(r"^ +(\w+) : .*, default=(.*)$", Preparation.__doc__, re.MULTILINE)
+    held = asdict(Preparation())
+    assert {name: ast.literal_eval(value) for name, value in said} == held
 
 
 def test_slices_are_chosen_by_depth():

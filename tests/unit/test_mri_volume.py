@@ -9,6 +9,7 @@ import pytest
 from aberra.data.mri.volume import (
     Volume,
     apply_affine,
+    check_voxels,
     direction_letters,
     direction_matrix,
     nearest_directions,
@@ -113,6 +114,12 @@ def spoilt(value):
 def test_what_is_no_scan(array, message):
     with pytest.raises(DataError, match=message):
         Volume(array, np.eye(4))
+
+
+def test_a_scan_of_more_than_two_gigabytes_is_refused():
+    check_voxels((812, 812, 812), "it")
+    with pytest.raises(DataError, match="813 x 813 x 813 voxels"):
+        check_voxels((813, 813, 813), "it")
 
 
 @pytest.mark.parametrize(
