@@ -61,11 +61,11 @@ At commit 31a39a0, before the borders were mended, 180 of the first 3,580 forged
 time failed: scores that were not finite, foreign errors, memory. What failed later, and was mended,
 is kept small in tests/integration/test_borders_*.py.
 
-Compiled code was run once with every index checked: `NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=/tmp/checked
-pytest -m "not slow"` over tests/reference, tests/contract/test_fingerprints.py, the forged model
-files and the unit tests of views, trees, training, noise, shuffling, streams and the one-class SVM:
-444 tests, and no index was out of bounds. Ten fingerprints of networks differ under it, as they
-must: checked code adds up in another order, and these tests ask for the same bytes.
+Compiled code was run once with every index checked (`NUMBA_BOUNDSCHECK=1`, with a folder of its own
+as `NUMBA_CACHE_DIR`, `pytest -m "not slow"`) over tests/reference, the fingerprints, the forged
+model files and the unit tests of views, trees, training, noise, shuffling, streams and the
+one-class SVM: 444 tests, and no index was out of bounds. Ten fingerprints of networks differ under
+it, as they must: checked code adds up in another order, and these ask for the same bytes.
 
 `python -m benchmarks.fuzz` fuzzes our own parsers (model files, CSV, marks, frames of compressed
 DICOM) by coverage. It found one foreign error, of a header with a strange quote, since mended.

@@ -12,6 +12,7 @@ from pydicom import dcmread
 from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.encaps import encapsulate
 from pydicom.uid import (
+    UID,
     EnhancedMRImageStorage,
     ExplicitVRLittleEndian,
     JPEG2000Lossless,
@@ -106,7 +107,7 @@ def _compress(path: Path, codec: str, syntax: str, options: dict[str, Any]) -> N
     frame = getattr(imagecodecs, f"{codec}_encode")(data.pixel_array, **options)
     data.PixelData = encapsulate([bytes(frame)])
     data["PixelData"].is_undefined_length = True
-    data.file_meta.TransferSyntaxUID = syntax
+    data.file_meta.TransferSyntaxUID = UID(syntax)
     data.save_as(path, enforce_file_format=True)
 
 

@@ -85,7 +85,8 @@ def again_and_again(task: str, sound: Path, place: Path) -> None:
     while True:
         TASKS[task](sound, place)
         if task in ("data get", "reproduce"):  # which leave alone what is there
-            for found in place.iterdir():
+            # Cells first: arrays whose cells are noted as done are not computed again.
+            for found in sorted(place.iterdir(), key=lambda found: found.name != "cells"):
                 shutil.rmtree(found) if found.is_dir() else found.unlink()
 
 
@@ -130,7 +131,7 @@ class Kills:
             frame.to_parquet(part / "rows.parquet")
         (self.sound / "data" / "odds").mkdir(parents=True, exist_ok=True)
         for name in SETS:
-            (n, d), n_odd = DATA_SETS[name].shape, DATA_SETS[name].anomalies
+            (n, d), n_odd = DATA_SETS[name].shape, DATA_SETS[name].anomalies or 0
             X, y = rng.normal(size=(n, d)), (np.arange(n) < n_odd).astype(np.int8)
             np.savez(self.sound / "data" / "odds" / f"{name}.npz", X=X, y=y)
 
