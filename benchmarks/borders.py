@@ -25,7 +25,7 @@ from benchmarks.borders_harness import MEMORY, PATIENCE, SECONDS, Campaign, Tall
 from benchmarks.records import append, environment, read
 
 STORE, PAGE = Path("results/borders.jsonl"), Path("results/borders.md")
-BLOCK = 250  # cases that are one line of the store
+BLOCK, BLOCK_OF_KILLS = 250, 30  # cases that are one line of the store
 CAMPAIGNS = {
     "models": "benchmarks.borders_models:ForgedModels",
     "nifti": "benchmarks.borders_scans:MutatedNifti",
@@ -60,6 +60,15 @@ next run left the same bytes as one without a kill, and no temporary file stayed
 At commit 31a39a0, before the borders were mended, 180 of the first 3,580 forged model files of that
 time failed: scores that were not finite, foreign errors, memory. What failed later, and was mended,
 is kept small in tests/integration/test_borders_*.py.
+
+Compiled code was run once with every index checked (`NUMBA_BOUNDSCHECK=1`, with a folder of its own
+as `NUMBA_CACHE_DIR`, `pytest -m "not slow"`) over tests/reference, the fingerprints, the forged
+model files and the unit tests of views, trees, training, noise, shuffling, streams and the
+one-class SVM: 444 tests, and no index was out of bounds. Ten fingerprints of networks differ under
+it, as they must: checked code adds up in another order, and these ask for the same bytes.
+
+`python -m benchmarks.fuzz` fuzzes our own parsers (model files, CSV, marks, frames of compressed
+DICOM) by coverage. It found one foreign error, of a header with a strange quote, since mended.
 """
 
 
@@ -113,16 +122,17 @@ def try_one(name: str, case: int) -> None:
 def keep(name: str, share: float, again: bool) -> None:
     """Run what is missing of a campaign, and note what came of each block."""
     n, done = round(share * campaign(name).n), blocks().get(name, {})
-    starts = [s for s in range(0, n, BLOCK) if (done[s]["failures"] if s in done else not again)]
-    cases = [k for start in starts for k in range(start, min(start + BLOCK, n))]
+    size = BLOCK_OF_KILLS if name == "kills" else BLOCK
+    starts = [s for s in range(0, n, size) if (done[s]["failures"] if s in done else not again)]
+    cases = [k for start in starts for k in range(start, min(start + size, n))]
     tally = Tally()
     with tempfile.TemporaryDirectory() as sound:
         for k, verdict, seconds in run(name, cases, Path(sound)):
             tally.add(k, verdict, seconds)
             if verdict not in ("fine", "refused"):
                 sys.stderr.write(f"{name} {k}: {verdict}\n")
-            if k % BLOCK == BLOCK - 1 or k == n - 1:
-                start = k - k % BLOCK
+            if k % size == size - 1 or k == n - 1:
+                start = k - k % size
                 append(STORE, {"campaign": name, "start": start, **tally.record(), **_made_by()})
                 tally = Tally()
 

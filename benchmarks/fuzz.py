@@ -23,6 +23,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -137,8 +138,7 @@ def main() -> None:
 
 
 def _fuzz(name: str, seconds: int, folder: Path) -> None:
-    import atheris
-
+    atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=WATCHED):
         import_module(MODULES[name])
     corpus = folder / "corpus"

@@ -121,9 +121,9 @@ def floor(held: dict[str, float]) -> list[str]:
     small = [f"{name} {size:.1f}" for name, size in list(held.items())[LARGEST : 2 * LARGEST]]
     return [
         f"The core in MB: {', '.join(parts)}, all others {rest:.0f} ({', '.join(small)} and less).",
-        f"What tables are computed with ({', '.join(NAMED)}) comes to {needed:.0f} MB, and nothing "
-        f"that Aberra adds could bring the core below that. The aim was {AIM} MB: it is "
-        f"{'reached' if base <= AIM else 'missed'}.",
+        f"The libraries that tables are computed with ({', '.join(NAMED)}) have {needed:.0f} MB. "
+        f"That is the floor: all that could still be left out is {base - needed:.0f} MB. The aim "
+        f"of {AIM} MB is {'reached' if base <= AIM else 'missed'}.",
     ]
 
 

@@ -54,10 +54,10 @@ def commands():
 
 
 def test_commands_of_the_pages_have_the_options_that_they_name():
-    typed = list(commands())
+    typed, every = list(commands()), typer.main.get_command(app)
     assert len(typed) >= 30
     for words in typed:
-        command = typer.main.get_command(app)
+        command = every
         while isinstance(command, typer.core.TyperGroup):
             command = command.commands[words.pop(0)]
         command.make_context(command.name, words)  # raises an error where an option is unknown

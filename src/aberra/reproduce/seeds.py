@@ -85,7 +85,8 @@ def run_seeds(
     Returns
     -------
     trials : list of Trial
-        The same bytes as those of `IADC(..., random_state=seed).fit(X)`, one per seed.
+        The same bytes as those of `IADC(..., random_state=seed).fit(X)`, one per seed; of
+        `HybridOCSVM` the same but for rounding, which its machine carries far.
     """
     data = model._validate(X, reset=True)
     new = None if unseen is None else model._validate(unseen, reset=False)
