@@ -70,8 +70,8 @@ def used(path: Path, name: str, everything: bool, folder: Path) -> str:
         X: Any = np.zeros((2, *model.image_shape_), np.float32)
     else:
         X = numbers() if name in NUMBERS else rows().assign(year=2023)
-    if name not in NUMBERS and model.image_shape_ is None:
-        X = X[[column for column in model.column_names() or [] if column in X] or list(X)]
+        names = model.column_names()
+        X = X if name in NUMBERS or names is None else X.reindex(columns=names)
     scores = model.anomaly_score(X)
     if not np.isfinite(scores).all():
         return "scores are not finite"

@@ -36,6 +36,7 @@ def sound(tmp_path_factory):
     models = {
         "views": MultiView(random_state=0).fit(X),
         "svm": ADC(OneClassSVM(), **short).fit(X),
+        "marked": MultiView(random_state=0).fit(X).feedback(X[:2], [1, 0]),
         "lof": ADC(neighbours, **short).fit(X),
         "text": IADC(OCSVM(), encode="auto", missing="impute", max_rounds=2, **short).fit(frame),
         "map": IntensityThreshold().fit(images),
@@ -127,6 +128,9 @@ FORGED = {
     ),
     "more flagged than rows": ("views", set_at(("portrait_", "n_flagged"), 999), "999 of 40 rows"),
     "training scores of NaN": ("svm", array_at("round_.scores", all_to(np.nan)), "not finite"),
+    "marks of no size": ("marked", array_at("feedback_.usual", all_to(np.nan)), "not finite"),
+    "marks far away": ("marked", array_at("feedback_.middle", all_to(1.7e308)), "too large"),
+    "marks that are none": ("marked", array_at("feedback_.labels", all_to(7)), "neither 0 nor 1"),
     "beyond 64 bits": ("text", set_at(("history_", "patience"), 10**40), "beyond 64 bits"),
 }
 

@@ -81,7 +81,11 @@ class RowScorer(Scorer):
         data = self._validate(X, reset=False)
         scores, marks = self._mean_score(data), self.review_marks()
         check_finite(scores, self.members_.why_not_finite(type(self).__name__))
-        return scores if marks is None else marks.adjusted(scores, data)
+        if marks is None:
+            return scores
+        adjusted = marks.adjusted(scores, data)
+        check_finite(adjusted, "The marks of reviewers move some scores beyond all numbers.")
+        return adjusted
 
     @property
     def sees_gaps(self) -> bool:

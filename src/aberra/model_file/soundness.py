@@ -12,8 +12,9 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from aberra.contract.feedback import Feedback
 from aberra.contract.rows import RowScorer
-from aberra.data.tables import KINDS, TableReader
+from aberra.data.tables import KINDS, LARGEST, TableReader
 from aberra.declare import Within
 from aberra.model_file.kinds import damaged
 from aberra.model_file.portraits import check_portrait
@@ -71,6 +72,8 @@ def _check_rows(model: Any) -> None:
         damaged("learnt.feature_names_in_", f"{len(names)} names, not {n} different ones")
     if reader is not None:
         check_reader(reader, n)
+    if (marks := model.review_marks()) is not None:
+        check_marks(marks)
     if (portrait := model.training_portrait()) is not None:
         check_portrait(portrait, n)
     n_numbers = n if reader is None else len(reader.owners())
@@ -79,6 +82,17 @@ def _check_rows(model: Any) -> None:
     model.members_.probe(n_numbers, image)
     with np.errstate(all="ignore"):
         model.members_.probe_finite(model.references_)
+
+
+def check_marks(marks: Feedback) -> None:
+    """Raise an error unless what reviewers said about rows can move the scores of others."""
+    numbers = (marks.rows, marks.scores, marks.middle, marks.spread, marks.usual)
+    # Rows may have gaps, and then count as the median.
+    large = [part for part in numbers if (np.abs(part) > LARGEST).any()]
+    if large or not all(np.isfinite(part).all() for part in numbers[1:]):
+        damaged("learnt.feedback_", "some numbers are not finite, or too large to be squared")
+    if not np.isin(marks.labels, (0, 1)).all() or not (marks.spread > 0).all():
+        damaged("learnt.feedback_", "a mark is neither 0 nor 1, or a column has no spread")
 
 
 def check_reader(reader: TableReader, n: int) -> None:
