@@ -164,7 +164,9 @@ def _open(path: Path) -> Any:
         raise DataError(f"There is no file {path}.")
     nib = need("nibabel", "mri", "Reading scans")
     try:
-        image = _as_nifti(nib, nib.load(path))
+        image = _as_nifti(nib, nib.load(path), path)
+    except DataError:
+        raise
     except Exception as error:  # a damaged header raises nearly anything
         raise DataError(f"{path} is no NIfTI file, or a damaged one: {error}.") from error
     if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
@@ -172,8 +174,10 @@ def _open(path: Path) -> Any:
     return image
 
 
-def _as_nifti(nib: Any, image: Any) -> Any:
+def _as_nifti(nib: Any, image: Any, path: Path) -> Any:
     """Return FreeSurfer's and Analyze's images with NIfTI's header; others as they are."""
+    if not isinstance(image, nib.Nifti1Pair):
+        _check_size(image, path)  # nibabel looks at some voxels already when it makes a header
     if isinstance(image, nib.MGHImage):
         return nib.Nifti1Image(image.dataobj, image.affine)
     if isinstance(image, nib.AnalyzeImage) and not isinstance(image, nib.Nifti1Pair):
