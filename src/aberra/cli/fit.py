@@ -293,7 +293,10 @@ def summary(fitted: Fitted) -> RenderableType:
         chosen.add_row("measured", f"{measured} on the training rows, by the labels")
     chosen.add_row("time", f"{fitted.seconds:.1f} s")
     chosen.add_row("model", str(fitted.path))
-    return Group(chosen, "", _doubts(fitted), "", _next(fitted))
+    parts: list[RenderableType] = [chosen, "", _doubts(fitted), ""]
+    if fitted.about_trust:
+        parts += [fitted.about_trust, ""]
+    return Group(*parts, _next(fitted))
 
 
 def shortened(text: str, most: int = 200) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from aberra import model_file
 from aberra.errors import DataError
+from aberra.explain.doubts import AS_IADC_WOULD
 from aberra.files import refuse_special, refuse_to_overwrite, starts_with
 from aberra.locks import alone
 from aberra.model_file.container import MAGIC
@@ -40,6 +41,11 @@ class Fitted:
     recipe: Recipe
     seconds: float
     path: Path | None = None
+
+    @property
+    def about_trust(self) -> str:
+        """What to know about the trust in the training samples; empty where it was learnt."""
+        return AS_IADC_WOULD if self.model.training_rounds() is None else ""
 
     def save(self, path: str | Path) -> Fitted:
         """Save the model with its recipe, as `fit` does when it is given an output.
