@@ -73,6 +73,10 @@ def all_to(value):
     return lambda array: np.full_like(array, value)
 
 
+def first_to(value):
+    return lambda array: np.where(np.arange(array.size).reshape(array.shape) == 0, value, array)
+
+
 def without_rounds(manifest, arrays):
     manifest["learnt"]["history_"]["rounds"] = []
     for name in [name for name in arrays if ".rounds." in name]:
@@ -84,6 +88,7 @@ FRAME = ("members_", "frame")
 FORGED = {
     "NaN in an array": ("views", array_at("centre", all_to(np.nan)), "no finite scores"),
     "NaN bins": ("views", array_at("per_unit", all_to(np.nan)), "bins of a column"),
+    "one NaN": ("views", array_at("tails.start", first_to(np.nan)), "bins of a column"),
     "no bulk": ("views", array_at("members.0.middle", all_to(np.nan)), "no finite scores"),
     "few columns": ("views", array_at("lens.used", lambda a: a[:0]), "lens"),
     "a child too far": ("views", array_at("tight.left", all_to(10**6)), "leads nowhere"),

@@ -82,6 +82,10 @@ def test_map_styles_in_closed_form():
     }
     for error, values in expected.items():
         assert MapStyle(error)(x, restored).flatten().tolist() == values
+    outline = torch.zeros(1, 1, 1, 9)
+    outline[..., 3], outline[..., 4] = 3.0, -3.0  # an outline that has moved by a pixel
+    net = MapStyle("net")(outline, torch.zeros_like(outline)).flatten()
+    assert net.tolist() == [0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0]
     two = torch.cat([x, torch.zeros_like(x)], dim=1)
     assert MapStyle("absolute")(two, torch.zeros_like(two)).flatten().tolist() == [0.0, 0.5, 1.0]
 

@@ -159,6 +159,8 @@ def test_the_wide_precision_is_the_other_one_without_its_matrix(ridge):
     wide, full = wide_ridge_precision(A, ridge), ridge_precision(A.T @ A, ridge)
     np.testing.assert_allclose(wide.squares(x), full.squares(x), rtol=1e-6)
     np.testing.assert_allclose(wide.squares(A), full.squares(A), rtol=1e-4)
+    np.testing.assert_allclose(wide.times(x), full.times(x), rtol=1e-4, atol=1e-4 / ridge)
+    np.testing.assert_allclose(wide.diagonal(), full.diagonal(), rtol=1e-4)
 
 
 def test_far_more_columns_than_rows(tmp_path):

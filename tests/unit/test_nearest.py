@@ -198,6 +198,8 @@ def test_averages_show_no_single_image_and_find_lesions_all_the_same():
 def test_averages_need_a_few_images():
     with pytest.raises(DataError, match="at least 4 images"):
         NearestHealthy(keep="averages", holdout=0).fit(heads(3))
+    model = NearestHealthy(keep="averages", holdout=0, random_state=0).fit(heads(5))  # one average
+    assert np.isfinite(model.anomaly_map(heads(2, seed=1))).all()
 
 
 def test_an_ensemble_trusts_dirty_images_less():
