@@ -31,6 +31,7 @@ UNSEEN, GAP = -1, -2
 WEIGHT = 0.5  # of a nat of these two, beside a nat of a view
 FAR_WEIGHT = 2.0  # of a nat of a cell beyond a gap
 MORE_GAPS = 2.0  # of a nat of every gap in a row but one: one may be chance
+BLOCK = 1 << 16  # rows whose gaps are weighed at once, so that no copy of the table is made
 OFTEN, DRAWN_ROWS, FEWEST_DRAWN = 0.75, 4096, 10  # which gaps are usual
 FEWEST_COPIES, COPIED_SHARE, MOST_COPIED = 5, 0.004, 64
 UNIQUE_REST, FINE_COLUMNS = 0.9, 0.5
@@ -188,7 +189,8 @@ def _gap_nats(rows: NDArray[Any]) -> tuple[Array, float]:
     nats, mean = -np.log(share), float(-(share * np.log(share)).sum())
     if not gaps.any():
         return nats, mean
-    often = float(np.quantile(_nats_of_gaps(gaps, nats), OFTEN))
+    each = [_nats_of_gaps(gaps[at : at + BLOCK], nats) for at in range(0, n, BLOCK)]
+    often = float(np.quantile(np.concatenate(each), OFTEN))
     return nats, max(mean, often, _by_chance(share, nats))
 
 

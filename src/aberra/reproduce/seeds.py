@@ -2,7 +2,7 @@
 
 The members of all seeds train in one call, each with its own rows, weights and shuffling. That
 gives the same bytes as one fit per seed, because both use `train_round`, and it keeps all threads
-busy.
+busy. (Of `HybridOCSVM` the same but for rounding: see `run_seeds`.)
 """
 
 from __future__ import annotations
