@@ -129,7 +129,7 @@ def _undo_to_sphere(z: Matrix, h: Matrix, g: Matrix) -> None:
 
 
 @compiled
-def _sigmoid(values: Vector, power: NDArray[np.int32]) -> None:
+def sigmoids(values: Vector, power: NDArray[np.int32]) -> None:
     """Replace values by their sigmoids, to single precision.
 
     e^-v is 2^n e^r with |r| <= ln(2) / 2 and a Taylor polynomial for e^r, 2^n is made of its bits:
@@ -214,7 +214,7 @@ def _subspace(
 
 
 @compiled
-def _adam(state: State, gradient: Vector, adam: Adam, step: int) -> None:
+def adam_step(state: State, gradient: Vector, adam: Adam, step: int) -> None:
     """Move the parameters as `torch.optim.Adam` does."""
     rate, root = F(adam.rate / (1 - BETA1**step)), F(1 / np.sqrt(1 - BETA2**step))
     decay = F(adam.decay)
@@ -268,7 +268,7 @@ def _objective(chain: Chain, aim: Aim, room: Room) -> float:
     last, g_last = _units(room.h, batch, first, n_out), _units(room.g, batch, first, n_out)
     if aim.centre.size > 0:
         return _towards_centre(last, aim.centre, room.w, g_last)
-    _sigmoid(room.h[batch * first :], room.power)
+    sigmoids(room.h[batch * first :], room.power)
     x = _units(room.h, batch, 0, chain.widths[0])
     return _towards_input(x, last, room.w, aim.subspace >= 0, g_last)
 
@@ -310,11 +310,11 @@ def _gather(
 
 @compiled
 def train_epoch(
+    chain: Chain,
     data: Matrix,
     order: NDArray[np.int64],
     weights: Vector,
     batch: int,
-    chain: Chain,
     aim: Aim,
     state: State,
     adam: Adam,
@@ -336,7 +336,7 @@ def train_epoch(
         _forward(chain, state, room)
         total += _objective(chain, aim, room)
         total += _backward(chain, aim, state, room)
-        _adam(state, room.gradient, adam, adam.done + step + 1)
+        adam_step(state, room.gradient, adam, adam.done + step + 1)
     return total / n_steps
 
 

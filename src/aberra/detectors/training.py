@@ -8,9 +8,10 @@ member's own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,27 +78,43 @@ def train_perceptrons(
     aims: Sequence[Aim],
     lessons: Lessons,
 ) -> list[float]:
-    """Train a chain of layers, in place, each member for its aim; return the mean loss per epoch.
-
-    The members of an epoch are shared out among threads. They have nothing in common, so their
-    number and order change no bit.
-    """
+    """Train a chain of layers, in place, each member for its aim; return each epoch's loss."""
     from aberra.detectors.compiled_training import train_epoch  # scoring does without
 
+    weight, kinds, mean, variance = (list(part) for part in zip(*layers, strict=True))
+    parameters, statistics = flat(weight), np.stack([flat(mean), flat(variance)], axis=1)
+    chain = chain_of([weight[0].shape[2], *(w.shape[1] for w in weight)], kinds)
+    losses = train_members(partial(train_epoch, chain), aims, parameters, statistics, lessons)
+    write_back(parameters, weight)
+    write_back(statistics[:, 0], mean)
+    write_back(statistics[:, 1], variance)
+    return losses
+
+
+def train_members(
+    train_epoch: Callable[..., float],
+    aims: Sequence[Aim],
+    parameters: Single,
+    statistics: Single,
+    lessons: Lessons,
+) -> list[float]:
+    """Train members with a compiled loop, each for its aim; return the mean loss per epoch.
+
+    `parameters` (m, p) and `statistics` (m, 2, units) are what they learn, in place. The members of
+    an epoch are shared out among threads. They have nothing in common, so their number and order
+    change no bit.
+    """
     rows, schedule = lessons.rows, lessons.schedule
     n_members, size = len(rows), batch_length(rows.shape[1], schedule.batch_size)
     n_steps = rows.shape[1] // size
-    weight, kinds, mean, variance = (list(part) for part in zip(*layers, strict=True))
-    parameters, statistics = _flat(weight), np.stack([_flat(mean), _flat(variance)], axis=1)
     moments = np.zeros((n_members, 2, parameters.shape[1]), dtype=np.float32)
-    chain = chain_of([weight[0].shape[2], *(w.shape[1] for w in weight)], kinds)
     data, weights = lessons.prepared.data, lessons.single_weights()
 
     def one_epoch(j: int, epoch: int) -> float:
         order = lessons.generators[j].permutation(rows.shape[1])[: n_steps * size]
         state = State(parameters[j], moments[j], statistics[j])
         adam = Adam(epoch * n_steps, schedule.learning_rate, schedule.weight_decay)
-        return train_epoch(data, rows[j][order], weights[j], size, chain, aims[j], state, adam)
+        return train_epoch(data, rows[j][order], weights[j], size, aims[j], state, adam)
 
     losses = []
     with ThreadPoolExecutor(min(n_threads(), n_members)) as threads:
@@ -105,21 +122,18 @@ def train_perceptrons(
             found = threads.map(in_threads(one_epoch), range(n_members), [epoch] * n_members)
             losses.append(sum(found) / n_members)
             advance(schedule.task, (epoch + 1) / schedule.epochs, f"loss {losses[-1]:.4g}")
-    _write(parameters, weight)
-    _write(statistics[:, 0], mean)
-    _write(statistics[:, 1], variance)
     return losses
 
 
-def _flat(parts: Sequence[Single]) -> Single:
+def flat(parts: Sequence[Single]) -> Single:
     """Return arrays (m, ...) side by side, (m, numbers)."""
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
 
 
-def _write(flat: Single, parts: Sequence[Single]) -> None:
-    """Write the numbers back to the arrays that `_flat` took them from."""
+def write_back(numbers: Single, parts: Sequence[Single]) -> None:
+    """Write the numbers back to the arrays that `flat` took them from."""
     ends = np.cumsum([part[0].size for part in parts])
-    for part, piece in zip(parts, np.split(flat, ends[:-1], axis=1), strict=True):
+    for part, piece in zip(parts, np.split(numbers, ends[:-1], axis=1), strict=True):
         part[...] = piece.reshape(part.shape)
 
 
