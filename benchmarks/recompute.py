@@ -4,9 +4,8 @@
 
 Run it in a checkout of its own. Cells of an earlier version of the code are not drawn, nor those of
 another kind of processor, which rounds a last digit otherwise (results/README.md). Each cell is
-computed alone. A seed comes out the same alone and together with others, but for the hybrid
-machine: the codes of its rows differ in their last digit with the number of networks that are asked
-at once, and training carries that far. Writes results/recompute.md.
+computed alone: a seed comes out the same alone and together with others. Writes
+results/recompute.md.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 from typer.testing import CliRunner
 
-from aberra import IADC, OCSVM, AutoEncoder, DeepSVDD, MultiView
+from aberra import IADC, OCSVM, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
 from aberra.cli import app
 from aberra.methods import in_paper, named
 from aberra.reproduce import unseen, unseen_tables
@@ -54,8 +54,13 @@ def rows():
 @pytest.mark.parametrize("resample", [True, False, "subsample"])
 @pytest.mark.parametrize(
     "detector",
-    [MultiView(), OCSVM(), AutoEncoder(epochs=3, batch_size=32)],
-    ids=["multiview", "ocsvm", "autoencoder"],
+    [
+        MultiView(),
+        OCSVM(),
+        AutoEncoder(epochs=3, batch_size=32),
+        HybridOCSVM(pretrain_epochs=3, batch_size=32),
+    ],
+    ids=["multiview", "ocsvm", "autoencoder", "hybrid"],
 )
 def test_seeds_run_together_are_the_bytes_of_one_fit_each(detector, resample, weighted, rows):
     weight = np.linspace(0, 2, len(rows)) if weighted else None

@@ -16,8 +16,14 @@ def test_min_max_maps_columns_to_the_unit_interval():
 
 def test_standardising_before_min_max_changes_nothing():
     data = np.random.default_rng(1).normal(size=(40, 2)) * 7 + 3
-    first = standard(data)(data)
+    first = standard(data, np.ones(40))(data)
     np.testing.assert_allclose(min_max(first)(first), min_max(data)(data), atol=1e-12)
+
+
+def test_standard_counts_rows_by_their_weight():
+    data = np.array([[0.0, 1.0], [4.0, 1.0], [1e6, 1.0]])
+    scaled = standard(data, np.array([3.0, 1.0, 0.0]))(data)  # mean 1, variance 3
+    np.testing.assert_allclose(scaled[:2], [[-(3**-0.5), 0], [3**0.5, 0]])
 
 
 @pytest.mark.parametrize(
@@ -42,7 +48,11 @@ def test_training_copy_is_the_scaled_data_in_single_precision():
     np.testing.assert_allclose(copy, min_max(data)(data), atol=1e-7)
 
 
-@pytest.mark.parametrize("scaling", [min_max, standard, robust, pixels])
+def evenly(data):
+    return standard(data, np.ones(len(data)))
+
+
+@pytest.mark.parametrize("scaling", [min_max, evenly, robust, pixels])
 def test_a_span_whose_inverse_would_overflow_is_none(scaling):
     column = np.array([[0.0], *[[2.3e-308]] * 7]) - 1e-300
     scale = scaling(column)

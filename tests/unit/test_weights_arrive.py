@@ -11,11 +11,15 @@ from aberra.detectors.dagpr import (
     gp_regression,
     refined_labels,
 )
+from aberra.detectors.hybrid import principal_axes
 from aberra.detectors.network import default_hidden
 from aberra.detectors.ocsvm import ocsvm_iadc, ocsvm_landmarks, scale_gamma
 from aberra.detectors.scaling import min_max
 from aberra.detectors.training import Prepared
 from aberra.metrics import auroc
+from aberra.nets.conv import ConvStack
+from aberra.nets.conv_plan import lenet
+from aberra.nets.stacked import MLPStack
 from aberra.twister import Twister
 
 N, ODD = 96, 32
@@ -84,17 +88,48 @@ def test_deep_svdd_does_not_weigh_the_autoencoder_before_it():
     assert not same_networks(plain.encoder, trusting.encoder)
 
 
-def test_hybrid_solves_the_weighted_problem_on_standardised_codes():
+def test_hybrid_solves_the_weighted_problem_on_whitened_codes():
     X = table()
     X[:, 0] *= 50  # one direction of the code is much longer than the others
     model = HybridOCSVM(hidden=(8, 3), pretrain_epochs=3, **SHORT).fit(X, sample_weight=WEIGHTS)
     code = model.members_.codes(X)[0].T
-    standardised = (code - code.mean(axis=0)) / code.std(axis=0)
-    gamma = scale_gamma(standardised, np.ones(N))
-    expected = ocsvm_iadc(standardised, WEIGHTS, 0.5, gamma).score(standardised)
+    covariance = np.cov(code.T, aweights=WEIGHTS, bias=True)
+    assert np.abs(covariance - np.diag(np.diag(covariance))).max() < 1e-6 * covariance.max()
+    mean = np.average(code, axis=0, weights=WEIGHTS)
+    white = (code - mean) / np.sqrt(np.diag(covariance))
+    gamma = scale_gamma(white, np.ones(N))
+    expected = ocsvm_iadc(white, WEIGHTS, 0.5, gamma).score(white)
     np.testing.assert_allclose(model.anomaly_score(X), expected, atol=1e-4)
-    unweighted = ocsvm_iadc(standardised, np.ones(N), 0.5, gamma).score(standardised)
+    unweighted = ocsvm_iadc(white, np.ones(N), 0.5, gamma).score(white)
     assert np.abs(unweighted - expected).max() > 0.01
+
+
+def test_principal_axes_are_those_of_the_trusted_rows_and_leave_out_what_is_flat():
+    generator = np.random.default_rng(0)
+    codes = generator.normal(size=(60, 3)) * [5, 1, 0]
+    turn = np.linalg.qr(generator.normal(size=(3, 3)))[0]
+    dirt = generator.normal(size=(20, 3)) * 100
+    weights = np.r_[np.full(60, 2.0), np.zeros(20)]
+    axes = principal_axes(np.concatenate([codes @ turn, dirt]), weights)
+    found = codes @ turn @ axes
+    np.testing.assert_allclose(found[:, 0], 0, atol=1e-12)
+    covariance = np.cov(found.T)
+    assert abs(covariance[1, 2]) < 1e-10
+    np.testing.assert_allclose(np.linalg.norm(axes, axis=0), [0, 1, 1])
+
+
+def test_a_network_that_is_turned_shows_its_codes_along_other_axes():
+    axes = np.random.default_rng(0).normal(size=(2, 3, 3))
+    network = MLPStack([4, 5, 3], [Twister(0), Twister(1)]).freeze()
+    rows = np.random.default_rng(1).normal(size=(4, 6))
+    np.testing.assert_allclose(network.turned(axes)(rows), axes.swapaxes(1, 2) @ network(rows))
+    np.testing.assert_allclose(network.member(1)(rows)[0], network(rows)[1])
+    images = ConvStack(lenet((1, 8, 8))[0], [Twister(0), Twister(1)]).freeze()
+    pixels, axes = np.random.default_rng(2).random((64, 5)), np.eye(8)[None].repeat(2, 0)
+    axes[:, :, 0] = 0.5
+    codes = axes.swapaxes(1, 2) @ images(pixels)
+    np.testing.assert_allclose(images.turned(axes)(pixels), codes, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(images.member(1)(pixels)[0], images(pixels)[1], rtol=1e-5)
 
 
 @pytest.mark.parametrize("solver", ["exact", "nystroem"])

@@ -9,24 +9,37 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.contract.members import Data, Rows
+from aberra.contract.members import Data, Rows, row_counts
 from aberra.declare import estimator, learnt
 from aberra.detectors.base import TABLE_TILE
-from aberra.detectors.network import CodeDetector, NetworkMembers, doubled_columns
+from aberra.detectors.network import (
+    CodeDetector,
+    NetworkMembers,
+    doubled_columns,
+    scaled_columns,
+)
 from aberra.detectors.ocsvm import KernelExpansion, OneClassDetector
 from aberra.detectors.scaling import Scaling, standard
 from aberra.detectors.training import Prepared
 from aberra.nets.networks import Frozen
+from aberra.nets.stacked import Double
 from aberra.twister import Single, Twister
+
+FLAT = 1e-6  # of the largest variance of a code: less is no direction
 
 
 @estimator
 class HybridOCSVM(OneClassDetector, CodeDetector):
     """A border around the bulk of the codes that an autoencoder gives to the rows.
 
-    The autoencoder is trained first. Its codes are then brought to mean 0 and variance 1, so that
-    no direction of the code decides alone, and a one-class support vector machine is trained on
-    them. The score is the signed distance to its border. `sample_weight` counts in both parts.
+    The autoencoder is trained first. Its codes are then turned to their principal axes and brought
+    to mean 0 and variance 1 along each, so that no direction of the code decides alone, and a
+    one-class support vector machine is trained on them. The score is the signed distance to its
+    border. `sample_weight` counts in all parts.
+
+    Deviation: the paper does not say how codes are scaled. Which numbers of a code an autoencoder
+    uses for what is arbitrary, so we undo what they share; scaling them one by one, as we did
+    before, loses 8 points of AUROC on MNIST.
 
     See Also
     --------
@@ -59,19 +72,44 @@ class HybridOCSVM(OneClassDetector, CodeDetector):
         encoder, _, self.losses_ = self._pretrained(prepared, rows, weights, generators)
         frozen = encoder.freeze()
         codes = encode(frozen, prepared.data)
-        scalings = [standard(code[drawn]) for code, drawn in zip(codes, rows, strict=True)]
+        trusts = row_counts(rows, len(prepared.data)) * weights  # (m, n)
+        axes = [principal_axes(code, trust) for code, trust in zip(codes, trusts, strict=True)]
+        frozen = frozen.turned(np.stack(axes))
+        codes = encode(frozen, prepared.data)
+        scalings = [standard(code, trust) for code, trust in zip(codes, trusts, strict=True)]
         inputs = (scale(code) for scale, code in zip(scalings, codes, strict=True))
         machines = self._machines(inputs, rows, weights, seeds)
         return CodeExpansions(prepared.scaling, frozen, scalings, machines)
 
 
+def principal_axes(codes: Double, weights: Double) -> Double:
+    """Return the axes (k, k) along which codes (n, k) do not vary together, one in a column.
+
+    Along an axis on which the codes hardly vary, whatever a new row has there is noise; it is
+    left at nothing.
+    """
+    share = weights / weights.sum()
+    away = codes - share @ codes
+    values, axes = np.linalg.eigh((away * share[:, None]).T @ away)
+    return axes * (values > FLAT * values[-1])
+
+
 def encode(encoder: Frozen, data: Single) -> NDArray[np.float64]:
     """Return every member's code of every row, (m, n, k)."""
     parts = [
-        encoder(doubled_columns(data[start : start + TABLE_TILE]))
+        own_codes(encoder, doubled_columns(data[start : start + TABLE_TILE]))
         for start in range(0, len(data), TABLE_TILE)
     ]
     return np.ascontiguousarray(np.concatenate(parts, axis=2).swapaxes(1, 2))
+
+
+def own_codes(encoder: Frozen, x: Double) -> Double:
+    """Return the codes (m, k, n) of shared rows (d, n), asking one member after the other.
+
+    A product for all members at once rounds the last digit by their number, and the machine
+    carries it far: a member must learn the same whoever trains beside it.
+    """
+    return np.concatenate([encoder.member(j)(x) for j in range(encoder.n_members)])
 
 
 @dataclass(eq=False)
@@ -80,6 +118,10 @@ class CodeExpansions(NetworkMembers):
 
     code_scalings: list[Scaling]
     machines: list[KernelExpansion]
+
+    def codes(self, tile: Data) -> Double:
+        """Return each member's codes (m, k, n) of raw rows."""
+        return own_codes(self.encoder, scaled_columns(tile, self.scaling))
 
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) signed distances, positive outside."""

@@ -46,10 +46,11 @@ def min_max(data: NDArray[np.generic]) -> Scaling:
     return Scaling(low, _inverse(data.max(axis=0).astype(np.float64) - low))
 
 
-def standard(data: NDArray[np.generic]) -> Scaling:
-    """Give every column mean 0 and variance 1; a constant column becomes 0."""
-    mean = data.mean(axis=0, dtype=np.float64)
-    return Scaling(mean, _inverse(data.std(axis=0, dtype=np.float64)))
+def standard(data: NDArray[np.float64], weights: NDArray[np.float64]) -> Scaling:
+    """Give every column mean 0 and variance 1, counted by weight; a constant column becomes 0."""
+    share = weights / weights.sum()
+    mean = share @ data
+    return Scaling(mean, _inverse(np.sqrt(share @ np.square(data - mean))))
 
 
 def robust(data: NDArray[Any]) -> Scaling:

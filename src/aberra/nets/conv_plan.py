@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
+
 from aberra.declare import AnyShape, Within
 from aberra.nets.stacked import Double
 from aberra.rng import load_torch
@@ -135,6 +137,16 @@ class FrozenConv:
     def n_members(self) -> int:
         """Return the number of members."""
         return len(self.arrays["weight0"])
+
+    def member(self, j: int) -> FrozenConv:
+        """Return one member by itself."""
+        return FrozenConv(self.plan, {name: own[j : j + 1] for name, own in self.arrays.items()})
+
+    def turned(self, axes: Double) -> FrozenConv:
+        """Return encoders whose codes are seen along other axes (m, code, axes)."""
+        name = f"weight{len(self.plan.layers)}"  # the linear map to the code
+        last = axes.swapaxes(1, 2) @ self.arrays[name].astype(np.float64)
+        return FrozenConv(self.plan, {**self.arrays, name: last.astype(np.float32)})
 
     def __call__(self, x: Double) -> Double:
         """Map images shared by all members, (d, B), or each member's own codes, (m, d, B)."""

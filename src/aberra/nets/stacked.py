@@ -127,6 +127,16 @@ class FrozenMLP:
         """Return the number of members."""
         return len(self.weights[0])
 
+    def member(self, j: int) -> FrozenMLP:
+        """Return one member by itself."""
+        weights, biases = ([part[j : j + 1] for part in own] for own in (self.weights, self.biases))
+        return FrozenMLP(weights, biases, self.linear_output)
+
+    def turned(self, axes: Double) -> FrozenMLP:
+        """Return members whose linear outputs are seen along other axes (m, out, axes)."""
+        last = axes.swapaxes(1, 2) @ self.weights[-1]
+        return FrozenMLP([*self.weights[:-1], last], self.biases, self.linear_output)
+
     @silently
     def __call__(self, x: Double) -> Double:
         """Map rows shared by all members, (d, B), or each member's own, (m, d, B)."""

@@ -2,7 +2,7 @@
 
 The members of all seeds train in one call, each with its own rows, weights and shuffling. That
 gives the same bytes as one fit per seed, because both use `train_round`, and it keeps all threads
-busy. (Of `HybridOCSVM` the same but for rounding: see `run_seeds`.)
+busy.
 """
 
 from __future__ import annotations
@@ -85,8 +85,7 @@ def run_seeds(
     Returns
     -------
     trials : list of Trial
-        The same bytes as those of `IADC(..., random_state=seed).fit(X)`, one per seed; of
-        `HybridOCSVM` the same but for rounding, which its machine carries far.
+        The same bytes as those of `IADC(..., random_state=seed).fit(X)`, one per seed.
     """
     data = model._validate(X, reset=True)
     new = None if unseen is None else model._validate(unseen, reset=False)

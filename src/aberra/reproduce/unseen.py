@@ -5,8 +5,8 @@ The same runs serve the transductive table: their training images are scored as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from aberra.data.registry import load_images
 from aberra.metrics import auroc
-from aberra.reproduce.engines import ENGINES
+from aberra.reproduce.engines import ENGINES, Kind
 from aberra.reproduce.profiles import Profile
 from aberra.reproduce.seeds import Trial, run_seeds
 from aberra.reproduce.settings import (
@@ -33,6 +33,7 @@ from aberra.rng import stream
 UNSEEN = "unseen"
 CONTAMINATIONS = (0.2, 0.1, 0.05, 0.0)  # of the training images
 NUS = (0.01, 0.05, 0.1, 0.2, 0.5)
+KINDS: dict[str, Kind] = {"mnist": "digits", "cifar10": "images"}
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class ImageSize:
         Training images of the normal class, and test images of each class; 0 means all.
     pixels : int
         Side of the images, which are reduced to it.
+    own_epochs : mapping, default={}
+        Detectors with another share of their epochs, because their networks are larger.
+    own_rates : mapping, default={}
+        Detectors whose authors train them on images with another learning rate than our default.
     """
 
     classes: Sequence[int]
@@ -67,6 +72,8 @@ class ImageSize:
     normal: int
     test: int
     pixels: int
+    own_epochs: Mapping[str, float] = field(default_factory=dict)
+    own_rates: Mapping[str, float] = field(default_factory=dict)
 
 
 class Scenario(NamedTuple):
@@ -87,19 +94,30 @@ def image_reduced(profile: Profile, images: str) -> str:
         f"{size.normal or 'all'} normal images of {size.pixels} x {size.pixels} pixels, "
         f"{size.test or 'all'} test images of each class, {size.seeds} seeds, "
         f"{size.members} members, at most {size.rounds} rounds, {size.epochs:.0%} of the "
-        f"epochs, {batch}."
+        f"epochs{_own_epochs(size)}, {batch}."
     )
 
 
+def _own_epochs(size: ImageSize) -> str:
+    """Say which detectors have another share of their epochs."""
+    shares = dict.fromkeys(size.own_epochs.values())
+    named = {
+        share: " and ".join(name for name, own in size.own_epochs.items() if own == share)
+        for share in shares
+    }
+    words = ", ".join(f"{names} {share:.0%}" for share, names in named.items())
+    return f" ({words})" if words else ""
+
+
 def image_jobs(profile: Profile, images: str) -> list[Job]:
-    """Return a job for each detector, contamination, class and seed."""
+    """Return a job for each detector, contamination, class and seed: row after row of a table."""
     size = profile.size(images, ImageSize)
     return [
         Job(UNSEEN, f"{detector} on {images}, {ratio:.0%}", (setting,), compute_images)
         for seed in range(size.seeds)
-        for normal_class in size.classes
-        for ratio in CONTAMINATIONS
         for detector, params in variants(size)
+        for ratio in CONTAMINATIONS
+        for normal_class in size.classes
         for setting in [
             {
                 **shared_setting(size, images),
@@ -107,7 +125,7 @@ def image_jobs(profile: Profile, images: str) -> list[Job]:
                 "contamination": ratio,
                 "detector": detector,
                 "params": params,
-                "engine": ENGINES["images"][detector],
+                "engine": ENGINES[KINDS[images]][detector],
                 "seed": seed,
             }
         ]
@@ -119,7 +137,12 @@ def variants(size: ImageSize) -> list[tuple[str, dict[str, Any]]]:
     machines = [("OCSVM", settings_of("OCSVM", nu=nu)) for nu in NUS]
     batch = {"batch_size": size.batch} if size.batch else {}
     networks = [name for name in detector_names() if name != "OCSVM"]
-    return machines + [(name, settings_of(name, size.epochs, **batch)) for name in networks]
+    return machines + [(name, _network(name, size, batch)) for name in networks]
+
+
+def _network(name: str, size: ImageSize, batch: dict[str, int]) -> dict[str, Any]:
+    rate = {"learning_rate": size.own_rates[name]} if name in size.own_rates else {}
+    return settings_of(name, size.own_epochs.get(name, size.epochs), **batch, **rate)
 
 
 def shared_setting(size: ImageSize, images: str) -> dict[str, Any]:
