@@ -39,6 +39,8 @@ def guards() -> dict[str, list[str]]:
         found[f"table: {PAPER.get(name, name)}"] += [label, f"IADC({label})"]
         if (images := f"{name} on images") in CASES:
             found[f"images: {PAPER.get(name, name)}"] = [images]
+            digits = f"{name} on digits"
+            found[f"digits: {PAPER.get(name, name)}"] = [digits if digits in CASES else images]
     found["table: advised"].append("IADC(AutoEncoder), by default")
     found["table: gentle"].append("IADC(HybridOCSVM), by default")
     found["images: AE"].append("IADC(AutoEncoder) on images")

@@ -248,6 +248,17 @@ def on_images(name: str, rtol: float, **keywords: Any) -> Case:
     )
 
 
+def on_digits(name: str, rtol: float, **keywords: Any) -> Case:
+    """Return the case of a detector on grey images of 28 pixels, with a compiled network."""
+
+    def run() -> Found:
+        border = ((0, 0), (0, 0), (6, 6), (6, 6))
+        given, new = (np.pad(x, border) for x in (images(), images(20, seed=4)))
+        return of_detector(made(name, **keywords, random_state=0), given, new)
+
+    return Case(run, rtol)
+
+
 def localiser(name: str, **keywords: Any) -> Case:
     rtol = CHOICE if name == "FAnoGAN" else SINGLE  # its critic and generator drive each other
     return Case(lambda: of_localiser(made(name, **keywords, random_state=0)), rtol, slow=True)
@@ -299,6 +310,10 @@ CASES: dict[str, Case] = {
         SINGLE,
     ),
     **{f"{name} on images": on_images(name, rtol, **own) for name, (own, rtol) in PICTURES.items()},
+    **{
+        f"{name} on digits": on_digits(name, PICTURES[name][1], **PICTURES[name][0])
+        for name in ("HybridOCSVM", "AutoEncoder", "DeepSVDD")
+    },
     "IADC(AutoEncoder) on images": Case(
         lambda: of_detector(
             made("IADC", made("AutoEncoder", **BATCH, epochs=2), max_rounds=2, **TWO),
