@@ -301,6 +301,30 @@ def test_profiles_say_what_they_reduce():
     assert json.dumps(odds_settings(profiles()["paper"], "DAGPR", "shuttle", False))
 
 
+def test_image_tables_say_what_was_reduced_and_what_is_not_our_default():
+    words = unseen.image_reduced(profiles()["small"], "mnist")
+    assert "16% of the epochs (RSRAE and DAGPR 4%), 16 images a step" in words
+    assert words.endswith("; OCSVM with gamma 0.0625, Deep SVDD with learning_rate 0.0001.")
+    assert unseen.image_reduced(profiles()["small"], "cifar10").endswith("16 images a step.")
+    settings = dict(unseen.variants(profiles()["small"].size("mnist", unseen.ImageSize))[-3:])
+    assert settings["Deep SVDD"]["learning_rate"] == 1e-4
+    assert settings["Deep SVDD"]["pretrain_epochs"] == 16
+    assert settings["RSRAE"]["epochs"] == settings["DAGPR"]["pretrain_epochs"] == 4
+    assert settings["RSRAE"]["learning_rate"] == 1e-3
+
+
+def test_best_and_worst_machine_are_chosen_for_each_contamination():
+    def record(nu, contamination, auroc):
+        setting = {"detector": "OCSVM", "contamination": contamination, "params": {"nu": nu}}
+        return {"setting": setting, "auroc": {"Single": auroc}}
+
+    records = [record(0.1, 0, 0.9), record(0.5, 0, 0.8), record(0.1, 0.2, 0.6)]
+    records += [record(0.5, 0.2, 0.7), {"setting": {"detector": "AE"}}]
+    for which, expected in (("Best", [0.9, 0.7]), ("Worst", [0.8, 0.6])):
+        found = unseen_tables._of_detector(records, f"OCSVM ({which})")
+        assert [r["auroc"]["Single"] for r in found] == expected
+
+
 def test_detectors_are_those_of_the_register_by_the_papers_names():
     names = ["OCSVM", "OCSVM-H", "AE", "Deep SVDD", "RSRAE", "DAGPR"]
     assert detector_names() == names

@@ -59,8 +59,8 @@ class ImageSize:
         Side of the images, which are reduced to it.
     own_epochs : mapping, default={}
         Detectors with another share of their epochs, because their networks are larger.
-    own_rates : mapping, default={}
-        Detectors whose authors train them on images with another learning rate than our default.
+    own_settings : mapping, default={}
+        Parameters of detectors on images that are not our defaults, by the detector's name.
     """
 
     classes: Sequence[int]
@@ -73,7 +73,7 @@ class ImageSize:
     test: int
     pixels: int
     own_epochs: Mapping[str, float] = field(default_factory=dict)
-    own_rates: Mapping[str, float] = field(default_factory=dict)
+    own_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class Scenario(NamedTuple):
@@ -94,7 +94,7 @@ def image_reduced(profile: Profile, images: str) -> str:
         f"{size.normal or 'all'} normal images of {size.pixels} x {size.pixels} pixels, "
         f"{size.test or 'all'} test images of each class, {size.seeds} seeds, "
         f"{size.members} members, at most {size.rounds} rounds, {size.epochs:.0%} of the "
-        f"epochs{_own_epochs(size)}, {batch}."
+        f"epochs{_own_epochs(size)}, {batch}{_own_settings(size)}."
     )
 
 
@@ -107,6 +107,16 @@ def _own_epochs(size: ImageSize) -> str:
     }
     words = ", ".join(f"{names} {share:.0%}" for share, names in named.items())
     return f" ({words})" if words else ""
+
+
+def _own_settings(size: ImageSize) -> str:
+    """Say which detectors have parameters of their own on images."""
+    words = [
+        f"{detector} with {name} {value:g}"
+        for detector, own in size.own_settings.items()
+        for name, value in own.items()
+    ]
+    return "; " + ", ".join(words) if words else ""
 
 
 def image_jobs(profile: Profile, images: str) -> list[Job]:
@@ -134,15 +144,16 @@ def image_jobs(profile: Profile, images: str) -> list[Job]:
 
 def variants(size: ImageSize) -> list[tuple[str, dict[str, Any]]]:
     """Return the detectors with their parameters; the one-class machine once for every nu."""
-    machines = [("OCSVM", settings_of("OCSVM", nu=nu)) for nu in NUS]
+    machine = size.own_settings.get("OCSVM", {})
+    machines = [("OCSVM", settings_of("OCSVM", nu=nu, **machine)) for nu in NUS]
     batch = {"batch_size": size.batch} if size.batch else {}
     networks = [name for name in detector_names() if name != "OCSVM"]
     return machines + [(name, _network(name, size, batch)) for name in networks]
 
 
 def _network(name: str, size: ImageSize, batch: dict[str, int]) -> dict[str, Any]:
-    rate = {"learning_rate": size.own_rates[name]} if name in size.own_rates else {}
-    return settings_of(name, size.own_epochs.get(name, size.epochs), **batch, **rate)
+    share, own = size.own_epochs.get(name, size.epochs), size.own_settings.get(name, {})
+    return settings_of(name, share, **batch, **own)
 
 
 def shared_setting(size: ImageSize, images: str) -> dict[str, Any]:
