@@ -4,8 +4,8 @@
 
 Perceptrons (36-32-16-8, batch 128): plain PyTorch modules in a loop, the members as one tensor
 program of batched products, and our compiled epoch, which takes the members one after the other.
-Convolutions (the 28 x 28 LeNet, batch 128): a loop over members against grouped convolution and
-against vmap.
+Convolutions (the encoder of the 28 x 28 LeNet, batch 128): a loop over members against grouped
+convolution and against vmap. Autoencoders of digits: the loop in PyTorch against our compiled epoch.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from aberra.detectors import convolutions
+from aberra.detectors.aims import to_reconstruct
+from aberra.detectors.objectives import ae_iadc, squared_error
 from aberra.detectors.scaling import min_max
 from aberra.detectors.training import EpochPlan, Lessons, Prepared, train_autoencoder
 from aberra.nets.conv import ConvStack
@@ -30,6 +33,7 @@ from aberra.twister import Twister
 from benchmarks.records import environment
 
 WIDTHS, BATCH, MEMBERS, STEPS = (36, 32, 16, 8), 128, 5, 50
+DIGIT, FEW_STEPS = (1, 28, 28), 8
 RESULTS = Path("results/stacking.md")
 
 
@@ -114,6 +118,24 @@ def conv_loop_step(m: int) -> Callable[[], object]:
     return lambda: stack(x).square().sum().backward()
 
 
+def digits_step(m: int, batch: int, compiled: bool) -> Callable[[], object]:
+    """Return some training steps of m convolutional autoencoders of digits."""
+    generators = [Twister(s) for s in range(m)]
+    encoder, decoder = (ConvStack(plan, generators) for plan in lenet(DIGIT))
+    data = Twister(m).uniform(FEW_STEPS * batch, 784)
+    rows, weights = np.tile(np.arange(len(data)), (m, 1)), np.ones((m, len(data)))
+    schedule = EpochPlan(1, batch, 1e-3, 1e-6, "benchmark")
+    lessons = Lessons(Prepared(data, min_max(data), DIGIT), rows, weights, generators, schedule)
+    if compiled:
+        aims = [to_reconstruct()] * m
+        return lambda: convolutions.train_compiled([encoder, decoder], aims, lessons)
+
+    def objective(x: Tensor, w: Tensor) -> Tensor:
+        return ae_iadc(squared_error(x, torch.sigmoid(decoder(encoder(x)))), w)
+
+    return lambda: convolutions.train_convolutions([encoder, decoder], objective, lessons)
+
+
 def _encoder(x: Tensor, first: Tensor, second: Tensor, dense: Tensor, groups: int) -> Tensor:
     for weight in (first, second):
         h = F.conv2d(x, weight, padding=2, groups=groups)
@@ -165,6 +187,14 @@ def main() -> None:
         add("convolutions, looped (ours)", MEMBERS, conv_loop_step(MEMBERS), 8)
         add("convolutions, grouped", MEMBERS, conv_grouped_step(MEMBERS), 8)
         add("convolutions, vmap", MEMBERS, conv_vmap_step(MEMBERS), 8)
+        for batch in (16, BATCH):
+            for how, compiled in (("PyTorch, looped", False), ("compiled (ours)", True)):
+                what = f"autoencoders of digits, {how}, batches of {batch}"
+                add(what, MEMBERS, digits_step(MEMBERS, batch, compiled), 2, FEW_STEPS)
+    torch.set_num_threads(2)
+    with single_thread():
+        what = "autoencoders of digits, compiled (ours), batches of 16, two threads"
+        add(what, MEMBERS, digits_step(MEMBERS, 16, True), 2, FEW_STEPS)
     text = "# Stacking\n\n`python -m benchmarks.stacking`, one thread unless it says two.\n\n"
     RESULTS.write_text(f"{text}{chr(10).join(lines)}\n\nMade with {environment()}.\n")
 
