@@ -5,7 +5,7 @@
 Perceptrons (36-32-16-8, batch 128): plain PyTorch modules in a loop, the members as one tensor
 program of batched products, and our compiled epoch, which takes the members one after the other.
 Convolutions (the encoder of the 28 x 28 LeNet, batch 128): a loop over members against grouped
-convolution and against vmap. Autoencoders of digits: the loop in PyTorch against our compiled epoch.
+convolution and against vmap. Autoencoders of digits: a loop in PyTorch against our compiled epoch.
 """
 
 from __future__ import annotations
