@@ -1,158 +1,300 @@
 """Coverage-guided fuzzing of the parsers of foreign bytes that are ours.
 
     pip install atheris
-    python -m benchmarks.fuzz model --seconds 300
-    python -m benchmarks.fuzz csv --seconds 300
-    python -m benchmarks.fuzz marks --seconds 300
-    python -m benchmarks.fuzz frame --seconds 60
+    python -m benchmarks.fuzz run model --seconds 1200 --corpus FOLDER
+    python -m benchmarks.fuzz run                       every target, as long as its figure says
+    python -m benchmarks.fuzz try csv finding-...       one input, with the whole error
+    python -m benchmarks.fuzz table                     writes results/fuzz.md
 
-Inputs may only be used or refused by one of Aberra's errors. Anything else ends the run, and the
-input lies in the folder as `crash-...`; `--again crash-...` tries it once more. atheris is no
-dependency of the project: it is asked for here alone. Limits are 20 s and 2 GB for an input.
+Inputs may only be used, or refused by one of Aberra's errors; anything else is a finding, and its
+input is kept in the folder of findings. An input may take 20 s and 2 GB. Seconds are those of the
+processor. A corpus that is kept makes the next run go on where this one ended. atheris is no
+dependency of the project: it is asked for here alone. Figures go to results/fuzz.jsonl.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
+import os
+import re
+import signal
+import subprocess
 import sys
 import tempfile
+import time
+import traceback
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
 from aberra.errors import AberraError
+from benchmarks.fuzz_inputs import crossed, dictionary, forged, seeds
+from benchmarks.fuzz_targets import IMPORTED, TARGETS, WATCHED
 
-# What is watched while it runs. Compiled modules cannot be: numba reads their bytecode itself.
-WATCHED = [
-    "aberra.model_file",
-    "aberra.recipe",
-    "aberra.data.sources",
-    "aberra.data.mri.compressed",
-    "aberra.viewer.marks",
-    "aberra.workflow.reviewing",
-]
-MODULES = {
-    "model": "aberra.model_file",
-    "csv": "aberra.data.sources.staged",
-    "marks": "aberra.workflow.reviewing",
-    "frame": "aberra.data.mri.compressed",
+STORE, PAGE = Path("results/fuzz.jsonl"), Path("results/fuzz.md")
+SECONDS = {"model": 1200, "csv": 1200, "marks": 600, "frame": 600}
+PATIENCE, MEMORY = 20, 2048  # seconds and megabytes of an input
+SLACK = 6  # how many times its seconds a run may take on the clock of a busy machine
+ABOUT = {
+    "model": "model files: opened, scored with, explained, shown",
+    "csv": "CSV files: read whole, in chunks, made numbers",
+    "marks": "marks of a reviewer, JSON or CSV: given to a model",
+    "frame": "frames of compressed DICOM: read as a series",
 }
-Target = Callable[[bytes, Path], object]
+REST = """\
+`python -m benchmarks.fuzz run` in an environment that has atheris as well. An input may only be
+used, or refused by one of Aberra's errors; a *finding* is any other error, a score that is not
+finite, rows that get lost, more than 20 s, or more than 2 GB. *Coverage* is what libFuzzer counts:
+branches of the watched modules that some input took, with the seeds alone and at the end. A run
+that starts from a kept corpus starts with the coverage of the run before it. *Refused* inputs met
+one of our checks; of these, *as a last resort* are those that a library refused, or that no check
+of ours expected, and whose error names the file and what the library said.
 
+The checksum of a model file keeps most changes of bytes out, so these files are taken apart: a
+value of the manifest or an array is changed, or comes from a model of another kind, and the
+checksum is made to fit. Seeds are small models of every kind of table, of images, and with recipes
+of tables, pictures and scans. A CSV file is read with and without a header, and must have as many
+rows in chunks as it has as a whole. What once failed is kept small in
+tests/integration/test_borders_fuzz.py.
+"""
 
-def model(data: bytes, folder: Path) -> object:
-    """Load a model file whose lengths and checksum are made to fit."""
-    from aberra.model_file import container, load
-
-    body = data[container.HEAD.size + container.LENGTHS.size :]
-    given = int.from_bytes(data[container.HEAD.size : container.HEAD.size + 8], "little")
-    n_text = min(given, len(body))
-    whole = container.LENGTHS.pack(n_text, len(body) - n_text) + body
-    head = container.HEAD.pack(container.MAGIC, container.FORMAT, hashlib.sha256(whole).digest())
-    path = folder / "m.aberra"
-    path.write_bytes(head + whole)
-    return load(path)
-
-
-def csv(data: bytes, folder: Path) -> object:
-    """Read a CSV file whole and in chunks, as fitting and scoring do."""
-    from aberra.data.sources.columns import choose_columns
-    from aberra.data.sources.staged import table_at
-
-    path = folder / "m.csv"
-    path.write_bytes(data)
-    file = table_at(path)
-    choose_columns(file.read())
-    return list(file.chunks(file.columns, dict.fromkeys(file.columns, "text"), 64))
-
-
-def marks(data: bytes, folder: Path) -> object:
-    """Read what a reviewer decided, from the viewer's file or from a CSV file."""
-    from aberra.workflow.reviewing import read_marks
-
-    path = folder / ("m.json" if data[:1] == b"{" else "m.csv")
-    path.write_bytes(data)
-    return read_marks(path)
-
-
-def frame(data: bytes, folder: Path) -> object:
-    """Ask a compressed picture how large it is."""
-    from aberra.data.mri.compressed import frame_shape
-
-    return frame_shape(data)
-
-
-TARGETS: dict[str, Target] = {"model": model, "csv": csv, "marks": marks, "frame": frame}
-
-
-def seeds(name: str, folder: Path) -> list[bytes]:
-    """Return small sound inputs to begin with."""
-    if name == "model":
-        from aberra import OCSVM, MultiView, save
-
-        rows = np.random.default_rng(0).normal(size=(8, 2))
-        held = []
-        for made in (OCSVM(random_state=0), MultiView(random_state=0)):
-            save(made.fit(rows), folder / "seed")
-            held.append((folder / "seed").read_bytes())
-        return held
-    if name == "csv":
-        frame = pd.DataFrame({"a": [1.5, None], "b": ["x, y", 'a "b"'], "c": ["2024-01-01", ""]})
-        return [frame.to_csv(index=False, sep=mark).encode() for mark in ",;\t"]
-    if name == "marks":
-        entry = {"mark": "accept", "when": "2024-01-01"}
-        noted = {"format": 1, "marks": {"scans": {"a": entry}, "t.csv": {"b": {"mark": "reject"}}}}
-        return [json.dumps(noted).encode(), b"row,mark\n3,reject\n8,accept\n", b"id,mark\nx,1\n"]
-    import imagecodecs
-
-    pixels = np.arange(64, dtype=np.uint16).reshape(8, 8)
-    return [
-        bytes(imagecodecs.ljpeg_encode(pixels, bitspersample=16)),
-        bytes(imagecodecs.jpegls_encode(pixels)),
-        bytes(imagecodecs.jpeg2k_encode(pixels, level=0, codecformat="j2k")),
-    ]
+Line = dict[str, Any]
 
 
 def main() -> None:
-    """Fuzz one parser."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("name", choices=TARGETS)
-    parser.add_argument("--seconds", type=int, default=300)
-    parser.add_argument("--again", type=Path, help="an input that once failed")
-    asked = parser.parse_args()
+    """Run what was asked for."""
+    asked = _options()
     warnings.simplefilter("ignore")
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if asked.again is not None:
-            print(TARGETS[asked.name](asked.again.read_bytes(), folder))
-        else:
-            _fuzz(asked.name, asked.seconds, folder)
+    if asked.command == "run":
+        for name in asked.names:
+            keep(name, asked.seconds or SECONDS[name], asked.corpus, asked.findings)
+        PAGE.write_text(page())
+    elif asked.command == "work":
+        work(asked.name, asked.seconds, asked.corpus, asked.folder)
+    elif asked.command == "try":
+        with tempfile.TemporaryDirectory() as folder:
+            print(TARGETS[asked.name](asked.input.read_bytes(), Path(folder)))
+    else:
+        PAGE.write_text(page())
 
 
-def _fuzz(name: str, seconds: int, folder: Path) -> None:
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run")
+    running.add_argument("names", nargs="*", default=list(TARGETS))
+    running.add_argument("--seconds", type=int, help="of the processor, for each target")
+    running.add_argument("--corpus", type=Path, help="a folder that keeps inputs between runs")
+    running.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
+    working = commands.add_parser("work")
+    working.add_argument("name", choices=TARGETS)
+    working.add_argument("seconds", type=float)
+    working.add_argument("corpus", type=Path)
+    working.add_argument("folder", type=Path)
+    trying = commands.add_parser("try")
+    trying.add_argument("name", choices=TARGETS)
+    trying.add_argument("input", type=Path)
+    commands.add_parser("table")
+    return parser.parse_args()
+
+
+# A run: a process of its own, and another one after what ends it, until the time is over
+
+
+def keep(name: str, seconds: float, corpus: Path | None, findings: Path) -> None:
+    """Fuzz one target, and note what came of it."""
+    from benchmarks.records import append, environment
+
+    known = environment()
+    with tempfile.TemporaryDirectory() as scratch:
+        kept = (Path(scratch) / "corpus" if corpus is None else corpus.resolve()) / name
+        kept.mkdir(parents=True, exist_ok=True)
+        if not any(kept.iterdir()):
+            for k, seed in enumerate(seeds(name, Path(scratch))):
+                (kept / f"seed-{k:02d}").write_bytes(seed)
+        n_before = len(list(kept.iterdir()))
+        parts = list(_parts(name, seconds, kept, Path(scratch)))
+        found: Counter[str] = sum((part["findings"] for part in parts), Counter())
+        _keep_inputs(Path(scratch), findings / name)
+        line = {
+            "target": name,
+            "seconds": round(sum(part["cpu"] for part in parts), 1),
+            "executions": sum(part["executions"] for part in parts),
+            "used": sum(part["used"] for part in parts),
+            "refused": sum(part["refused"] for part in parts),
+            "last_resort": sum(part["last_resort"] for part in parts),
+            "coverage": [parts[0]["coverage"][0], max(part["coverage"][1] for part in parts)],
+            "corpus": [n_before, len(list(kept.iterdir()))],
+            "findings": [[signature, n] for signature, n in found.most_common()],
+        }
+    line |= {part: known[part] for part in ("commit", "python", "numpy", "scikit-learn", "torch")}
+    append(STORE, {**line, "atheris": version("atheris")})
+
+
+def _parts(name: str, seconds: float, corpus: Path, folder: Path) -> Iterator[Line]:
+    """Yield what each process did; a new one goes on after an input that ended the one before."""
+    spent = 0.0
+    while spent < 0.95 * seconds:
+        log = folder / "log"
+        command = [sys.executable, "-m", "benchmarks.fuzz", "work", name, str(seconds - spent)]
+        before = os.times()
+        with log.open("wb") as out:
+            code = subprocess.run([*command, corpus, folder], stderr=out, stdout=out).returncode
+        after = os.times()
+        cpu = after.children_user + after.children_system
+        cpu -= before.children_user + before.children_system
+        part = _outcome(folder, log.read_text("utf-8", "replace"), code)
+        yield {**part, "cpu": cpu}
+        spent += max(cpu, 1.0)
+
+
+def _outcome(folder: Path, log: str, code: int) -> Line:
+    """Return the figures of one process, from what it noted and what libFuzzer wrote."""
+    noted = folder / "tally.json"
+    held = json.loads(noted.read_text()) if noted.exists() else {}
+    noted.unlink(missing_ok=True)
+    sys.stderr.write(log[-2000:])
+    covered = [
+        int(n) for n in re.findall(r"(?:INITED|NEW|REDUCE|pulse|RELOAD|DONE) +cov: (\d+)", log)
+    ]
+    found = Counter(held.get("findings", {}))
+    if code:
+        ended = re.search(r"ERROR: libFuzzer: ([^\n(]+)|Segmentation fault|MemoryError", log)
+        found[f"the process ended: {ended[0] if ended else f'exit code {code}'}"] += 1
+    if not covered:
+        raise RuntimeError(f"The fuzzer did not start: {log[-2000:]}")
+    tried = {key: held.get(key, 0) for key in ("executions", "used", "refused", "last_resort")}
+    return {**tried, "coverage": [covered[0], covered[-1]], "findings": found}
+
+
+def _keep_inputs(folder: Path, findings: Path) -> None:
+    """Move inputs that failed to where they stay."""
+    for path in [*folder.glob("finding-*"), *folder.glob("artifact-*")]:
+        findings.mkdir(parents=True, exist_ok=True)
+        (findings / path.name).write_bytes(path.read_bytes())
+
+
+# The process that fuzzes
+
+
+class Tally:
+    """Counts what became of inputs, and keeps one input of each sort of failure.
+
+    Parameters
+    ----------
+    folder : Path
+        Where inputs and counts are written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.counts = folder, Counter[str]()
+        self.findings, self.refusals = Counter[str](), Counter[str]()
+        self.written = time.monotonic()
+
+    def refused(self, error: AberraError) -> None:
+        """Count a refusal; one as a last resort hides an error that no check of ours foresaw."""
+        self.counts["refused"] += 1
+        cause = error.__cause__
+        while isinstance(cause, AberraError):
+            cause = cause.__cause__
+        if cause is not None and not isinstance(cause, OSError):
+            self.counts["last_resort"] += 1
+            self.refusals[signature(cause)] += 1
+
+    def failed(self, error: Exception, data: bytes) -> None:
+        """Count a failure; keep the smallest input."""
+        sort = signature(error)
+        self.findings[sort] += 1
+        path = self.folder / f"finding-{sha256(sort.encode()).hexdigest()[:12]}"
+        if not path.exists() or len(data) < path.stat().st_size:
+            path.write_bytes(data)
+
+    def write(self, at_once: bool = False) -> None:
+        """Write the counts down, every few seconds."""
+        if at_once or time.monotonic() - self.written > 5:
+            self.written = time.monotonic()
+            held = {**self.counts, "findings": self.findings, "refusals": self.refusals}
+            (self.folder / "tally.json").write_text(json.dumps(held, indent=1))
+
+
+def signature(error: BaseException) -> str:
+    """Return what an error is called, and the last place of ours that it came through."""
+    ours = [f for f in traceback.extract_tb(error.__traceback__) if "aberra" in f.filename]
+    place = f"{Path(ours[-1].filename).name}:{ours[-1].name}" if ours else "elsewhere"
+    said = str(error).splitlines()[:1]
+    return (
+        f"{type(error).__name__} in {place}: {re.sub('[0-9]+', '0', said[0])[:60] if said else ''}"
+    )
+
+
+def work(name: str, seconds: float, corpus: Path, folder: Path) -> None:
+    """Fuzz in this process, until its time is over or an input ends it."""
     atheris: Any = import_module("atheris")
-    with atheris.instrument_imports(include=WATCHED):
-        import_module(MODULES[name])
-    corpus = folder / "corpus"
-    corpus.mkdir()
-    for k, seed in enumerate(seeds(name, folder)):
-        (corpus / str(k)).write_bytes(seed)
+    with atheris.instrument_imports(include=WATCHED[name]):
+        for module in IMPORTED[name]:
+            import_module(module)
+    tally, start = Tally(folder), time.process_time()
 
     def try_one(data: bytes) -> None:
-        with suppress(AberraError):  # refused, and told why
+        tally.counts["executions"] += 1
+        try:
             TARGETS[name](data, folder)
+            tally.counts["used"] += 1
+        except AberraError as error:
+            tally.refused(error)
+        except Exception as error:
+            tally.failed(error, data)
+        over = time.process_time() - start > seconds
+        tally.write(over)
+        if over:
+            os.kill(os.getpid(), signal.SIGUSR1)  # libFuzzer then ends in good order
 
-    options = [f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2048", str(corpus)]
-    atheris.Setup([sys.argv[0], *options], try_one)
+    def change(data: bytes, longest: int, seed: int) -> bytes:
+        return forged(data, longest, seed, atheris.Mutate)
+
+    options = [f"-max_total_time={SLACK * seconds:.0f}", f"-timeout={PATIENCE}"]
+    options += [f"-rss_limit_mb={MEMORY}", f"-artifact_prefix={folder}/artifact-"]
+    options += ["-max_len=300000", "-len_control=0", "-print_final_stats=1"]
+    if (words := dictionary(name)) is not None:
+        (folder / "words").write_text(words)
+        options.append(f"-dict={folder / 'words'}")
+    structured = {"custom_mutator": change, "custom_crossover": crossed} if name == "model" else {}
+    atheris.Setup([sys.argv[0], *options, str(corpus)], try_one, **structured)
     atheris.Fuzz()
+
+
+# The page
+
+
+def page() -> str:
+    """Return the table of all runs."""
+    from benchmarks.records import read
+
+    lines = [
+        "# Fuzzing: what guided chance finds",
+        "",
+        "| target | processor | inputs | used | refused | as a last resort | coverage "
+        "| findings | commit |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---|",
+    ]
+    lines += [_row(line) for line in read(STORE)]
+    return "\n".join([*lines, "", REST])
+
+
+def _row(line: Line) -> str:
+    first, last = line["coverage"]
+    counts = [line[part] for part in ("executions", "used", "refused", "last_resort")]
+    figures = " | ".join(f"{count:,}" for count in counts)
+    return (
+        f"| {ABOUT[line['target']]} | {line['seconds'] / 60:.0f} min | {figures} | "
+        f"{first:,} to {last:,} | {len(line['findings'])} | {line['commit']} |"
+    )
 
 
 if __name__ == "__main__":
