@@ -75,6 +75,8 @@ def _check_fits(model: Any, recipe: Recipe | None, path: Path) -> None:
     if recipe.kind == "volumes":
         side = recipe.scan_preparation().size
         made = (1, side, side)
+    elif recipe.kind == "images" and recipe.preparation:
+        made = tuple(recipe.preparation.get(name) for name in ("channels", "height", "width"))
     if (recipe.kind == "table") != (takes is None) or (made is not None and made != takes):
         raise ModelFileError(
             f"Cannot load {path}: its recipe is one of {CALLED[recipe.kind]}, and its model takes "
