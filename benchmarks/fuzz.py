@@ -2,7 +2,7 @@
 
     pip install atheris
     python -m benchmarks.fuzz run model --seconds 1200 --corpus FOLDER
-    python -m benchmarks.fuzz run                       every target, as long as its figure says
+    python -m benchmarks.fuzz run --clock 900           every target, as long as its figure says
     python -m benchmarks.fuzz try csv finding-...       one input, with the whole error
     python -m benchmarks.fuzz table                     writes results/fuzz.md
 
@@ -40,7 +40,7 @@ from benchmarks.fuzz_targets import IMPORTED, TARGETS, WATCHED
 STORE, PAGE = Path("results/fuzz.jsonl"), Path("results/fuzz.md")
 SECONDS = {"model": 1200, "csv": 1200, "marks": 600, "frame": 600}
 PATIENCE, MEMORY = 20, 2048  # seconds and megabytes of an input
-SLACK = 6  # how many times its seconds a run may take on the clock of a busy machine
+SLACK = 6  # how many times its seconds an input may take on the clock of a busy machine
 ABOUT = {
     "model": "model files: opened, scored with, explained, shown",
     "csv": "CSV files: read whole, in chunks, made numbers",
@@ -65,6 +65,7 @@ tests/integration/test_borders_fuzz.py.
 """
 
 Line = dict[str, Any]
+Limits = tuple[float, float]
 
 
 def main() -> None:
@@ -73,10 +74,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if asked.command == "run":
         for name in asked.names:
-            keep(name, asked.seconds or SECONDS[name], asked.corpus, asked.findings)
+            limits = asked.seconds or SECONDS[name], asked.clock
+            keep(name, limits, asked.corpus, asked.findings)
         PAGE.write_text(page())
     elif asked.command == "work":
-        work(asked.name, asked.seconds, asked.corpus, asked.folder)
+        work(asked.name, asked.seconds, asked.clock, asked.corpus, asked.folder)
     elif asked.command == "try":
         with tempfile.TemporaryDirectory() as folder:
             print(TARGETS[asked.name](asked.input.read_bytes(), Path(folder)))
@@ -90,11 +92,13 @@ def _options() -> argparse.Namespace:
     running = commands.add_parser("run")
     running.add_argument("names", nargs="*", default=list(TARGETS))
     running.add_argument("--seconds", type=int, help="of the processor, for each target")
+    running.add_argument("--clock", type=float, default=1e6, help="seconds that may pass at most")
     running.add_argument("--corpus", type=Path, help="a folder that keeps inputs between runs")
     running.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
     working = commands.add_parser("work")
     working.add_argument("name", choices=TARGETS)
     working.add_argument("seconds", type=float)
+    working.add_argument("clock", type=float)
     working.add_argument("corpus", type=Path)
     working.add_argument("folder", type=Path)
     trying = commands.add_parser("try")
@@ -107,8 +111,19 @@ def _options() -> argparse.Namespace:
 # A run: a process of its own, and another one after what ends it, until the time is over
 
 
-def keep(name: str, seconds: float, corpus: Path | None, findings: Path) -> None:
-    """Fuzz one target, and note what came of it."""
+def keep(name: str, limits: Limits, corpus: Path | None, findings: Path) -> None:
+    """Fuzz one target, and note what came of it.
+
+    Parameters
+    ----------
+    name : str
+    limits : pair of float
+        Seconds of the processor and seconds on the clock; the run ends with the first.
+    corpus : Path or None
+        A folder of inputs to begin with and to add to; None forgets them.
+    findings : Path
+        A folder for inputs that failed.
+    """
     from benchmarks.records import append, environment
 
     known = environment()
@@ -119,7 +134,7 @@ def keep(name: str, seconds: float, corpus: Path | None, findings: Path) -> None
             for k, seed in enumerate(seeds(name, Path(scratch))):
                 (kept / f"seed-{k:02d}").write_bytes(seed)
         n_before = len(list(kept.iterdir()))
-        parts = list(_parts(name, seconds, kept, Path(scratch)))
+        parts = list(_parts(name, limits, kept, Path(scratch)))
         found: Counter[str] = sum((part["findings"] for part in parts), Counter())
         _keep_inputs(Path(scratch), findings / name)
         line = {
@@ -137,13 +152,13 @@ def keep(name: str, seconds: float, corpus: Path | None, findings: Path) -> None
     append(STORE, {**line, "atheris": version("atheris")})
 
 
-def _parts(name: str, seconds: float, corpus: Path, folder: Path) -> Iterator[Line]:
+def _parts(name: str, limits: Limits, corpus: Path, folder: Path) -> Iterator[Line]:
     """Yield what each process did; a new one goes on after an input that ended the one before."""
-    spent = 0.0
-    while spent < 0.95 * seconds:
-        log = folder / "log"
-        command = [sys.executable, "-m", "benchmarks.fuzz", "work", name, str(seconds - spent)]
-        before = os.times()
+    spent, start = 0.0, time.monotonic()
+    while spent < 0.95 * limits[0] and (passed := time.monotonic() - start) < 0.95 * limits[1]:
+        log, before = folder / "log", os.times()
+        left = [str(limits[0] - spent), str(limits[1] - passed)]
+        command = [sys.executable, "-m", "benchmarks.fuzz", "work", name, *left]
         with log.open("wb") as out:
             code = subprocess.run([*command, corpus, folder], stderr=out, stdout=out).returncode
         after = os.times()
@@ -197,6 +212,20 @@ class Tally:
         self.findings, self.refusals = Counter[str](), Counter[str]()
         self.written = time.monotonic()
 
+    def tries(self, name: str, data: bytes) -> None:
+        """Give an input to a target, and count what becomes of it."""
+        self.counts["executions"] += 1
+        start = time.process_time()
+        try:
+            TARGETS[name](data, self.folder)
+            self.counts["used"] += 1
+        except AberraError as error:
+            self.refused(error)
+        except Exception as error:
+            self.failed(error, data)
+        if time.process_time() - start > PATIENCE:
+            self.failed(TimeoutError("more seconds than an input may take"), data)
+
     def refused(self, error: AberraError) -> None:
         """Count a refusal; one as a last resort hides an error that no check of ours foresaw."""
         self.counts["refused"] += 1
@@ -233,24 +262,17 @@ def signature(error: BaseException) -> str:
     )
 
 
-def work(name: str, seconds: float, corpus: Path, folder: Path) -> None:
+def work(name: str, seconds: float, clock: float, corpus: Path, folder: Path) -> None:
     """Fuzz in this process, until its time is over or an input ends it."""
     atheris: Any = import_module("atheris")
     with atheris.instrument_imports(include=WATCHED[name]):
         for module in IMPORTED[name]:
             import_module(module)
-    tally, start = Tally(folder), time.process_time()
+    tally, start, begun = Tally(folder), time.process_time(), time.monotonic()
 
     def try_one(data: bytes) -> None:
-        tally.counts["executions"] += 1
-        try:
-            TARGETS[name](data, folder)
-            tally.counts["used"] += 1
-        except AberraError as error:
-            tally.refused(error)
-        except Exception as error:
-            tally.failed(error, data)
-        over = time.process_time() - start > seconds
+        tally.tries(name, data)
+        over = time.process_time() - start > seconds or time.monotonic() - begun > clock
         tally.write(over)
         if over:
             os.kill(os.getpid(), signal.SIGUSR1)  # libFuzzer then ends in good order
@@ -258,8 +280,8 @@ def work(name: str, seconds: float, corpus: Path, folder: Path) -> None:
     def change(data: bytes, longest: int, seed: int) -> bytes:
         return forged(data, longest, seed, atheris.Mutate)
 
-    options = [f"-max_total_time={SLACK * seconds:.0f}", f"-timeout={PATIENCE}"]
-    options += [f"-rss_limit_mb={MEMORY}", f"-artifact_prefix={folder}/artifact-"]
+    options = [f"-timeout={SLACK * PATIENCE}", f"-rss_limit_mb={MEMORY}"]
+    options.append(f"-artifact_prefix={folder}/artifact-")
     options += ["-max_len=300000", "-len_control=0", "-print_final_stats=1"]
     if (words := dictionary(name)) is not None:
         (folder / "words").write_text(words)
