@@ -323,6 +323,23 @@ def test_pictures_are_not_enlarged_to_what_a_recipe_asks_for(side, sound, tmp_pa
         opened(tmp_path / "m")
 
 
+def test_a_model_that_draws_maps_has_all_that_it_takes(sound, tmp_path):
+    """The first was found by fuzzing: it loaded, and then had no threshold to show."""
+    images = np.random.default_rng(0).random((12, 1, 16, 16)).astype(np.float32)
+    model = ADC(IntensityThreshold(), n_members=2, random_state=0).fit(images)
+    save(model, tmp_path / "m")
+    drawn = unpack((tmp_path / "m").read_bytes())
+    detector = drawn[0]["estimator"]["params"]["detector"]
+    del drawn[0]["learnt"]["map_threshold_"]
+    rows = unpack(sound["text"])
+    rows[0]["estimator"]["params"]["detector"] = detector
+    rows[0]["learnt"]["map_threshold_"] = 1.0
+    for (manifest, arrays), why in ((drawn, "map_threshold_: it is missing"), (rows, "no maps")):
+        (tmp_path / "m").write_bytes(pack(manifest, arrays))
+        with pytest.raises(ModelFileError, match=why):
+            load(tmp_path / "m")
+
+
 def test_a_chart_has_room_for_any_finite_score():
     bins = score_bins([np.array([-1e308, 0.0, 1.0, 2.0, 1e308])], 1.5)
     assert np.isfinite(bins.edges).all()
