@@ -41,6 +41,7 @@ STORE, PAGE = Path("results/fuzz.jsonl"), Path("results/fuzz.md")
 SECONDS = {"model": 1200, "csv": 1200, "marks": 600, "frame": 600}
 PATIENCE, MEMORY = 20, 2048  # seconds and megabytes of an input
 SLACK = 6  # how many times its seconds an input may take on the clock of a busy machine
+SOUND = "seed-"  # how the names of inputs begin that nobody changed
 ABOUT = {
     "model": "model files: opened, scored with, explained, shown",
     "csv": "CSV files: read whole, in chunks, made numbers",
@@ -132,7 +133,7 @@ def keep(name: str, limits: Limits, corpus: Path | None, findings: Path) -> None
         kept.mkdir(parents=True, exist_ok=True)
         if not any(kept.iterdir()):
             for k, seed in enumerate(seeds(name, Path(scratch))):
-                (kept / f"seed-{k:02d}").write_bytes(seed)
+                (kept / f"{SOUND}{k:02d}").write_bytes(seed)
         n_before = len(list(kept.iterdir()))
         parts = list(_parts(name, limits, kept, Path(scratch)))
         found: Counter[str] = sum((part["findings"] for part in parts), Counter())
@@ -277,8 +278,10 @@ def work(name: str, seconds: float, clock: float, corpus: Path, folder: Path) ->
         if over:
             os.kill(os.getpid(), signal.SIGUSR1)  # libFuzzer then ends in good order
 
+    sound = [path.read_bytes() for path in sorted(corpus.glob(f"{SOUND}*"))]
+
     def change(data: bytes, longest: int, seed: int) -> bytes:
-        return forged(data, longest, seed, atheris.Mutate)
+        return forged(data, longest, seed, atheris.Mutate, sound)
 
     options = [f"-timeout={SLACK * PATIENCE}", f"-rss_limit_mb={MEMORY}"]
     options.append(f"-artifact_prefix={folder}/artifact-")
