@@ -176,17 +176,16 @@ def _outcome(folder: Path, log: str, code: int) -> Line:
     held = json.loads(noted.read_text()) if noted.exists() else {}
     noted.unlink(missing_ok=True)
     sys.stderr.write(log[-2000:])
-    covered = [
-        int(n) for n in re.findall(r"(?:INITED|NEW|REDUCE|pulse|RELOAD|DONE) +cov: (\d+)", log)
-    ]
+    covered = [int(n) for n in re.findall(r"#\d+\s+[A-Za-z]+ +cov: (\d+)", log)]
+    start = re.search(r"INITED +cov: (\d+)", log)  # when all inputs of the corpus were tried
     found = Counter(held.get("findings", {}))
     if code:
         ended = re.search(r"ERROR: libFuzzer: ([^\n(]+)|Segmentation fault|MemoryError", log)
         found[f"the process ended: {ended[0] if ended else f'exit code {code}'}"] += 1
-    if not covered:
+    if start is None:
         raise RuntimeError(f"The fuzzer did not start: {log[-2000:]}")
     tried = {key: held.get(key, 0) for key in ("executions", "used", "refused", "last_resort")}
-    return {**tried, "coverage": [covered[0], covered[-1]], "findings": found}
+    return {**tried, "coverage": [int(start[1]), max(covered)], "findings": found}
 
 
 def _keep_inputs(folder: Path, findings: Path) -> None:
