@@ -42,6 +42,7 @@ SECONDS = {"model": 1200, "csv": 1200, "marks": 600, "frame": 600}
 PATIENCE, MEMORY = 20, 2048  # seconds and megabytes of an input
 SLACK = 6  # how many times its seconds an input may take on the clock of a busy machine
 SOUND = "seed-"  # how the names of inputs begin that nobody changed
+LAST_RESORTS = ("reading", "_explained", "_stored")  # functions that take any error as damage
 ABOUT = {
     "model": "model files: opened, scored with, explained, shown",
     "csv": "CSV files: read whole, in chunks, made numbers",
@@ -227,12 +228,13 @@ class Tally:
             self.failed(TimeoutError("more seconds than an input may take"), data)
 
     def refused(self, error: AberraError) -> None:
-        """Count a refusal; one as a last resort hides an error that no check of ours foresaw."""
+        """Count a refusal; one as a last resort tells what a library said, or what nobody foresaw."""
         self.counts["refused"] += 1
+        while isinstance(error.__cause__, AberraError):
+            error = error.__cause__
+        raised = traceback.extract_tb(error.__traceback__)[-1].name
         cause = error.__cause__
-        while isinstance(cause, AberraError):
-            cause = cause.__cause__
-        if cause is not None and not isinstance(cause, OSError):
+        if cause is not None and raised in LAST_RESORTS and not isinstance(cause, OSError):
             self.counts["last_resort"] += 1
             self.refusals[signature(cause)] += 1
 
@@ -313,8 +315,8 @@ def page() -> str:
 
 def _row(line: Line) -> str:
     first, last = line["coverage"]
-    counts = [line[part] for part in ("executions", "used", "refused", "last_resort")]
-    figures = " | ".join(f"{count:,}" for count in counts)
+    counts = [line.get(part) for part in ("executions", "used", "refused", "last_resort")]
+    figures = " | ".join("" if count is None else f"{count:,}" for count in counts)
     return (
         f"| {ABOUT[line['target']]} | {line['seconds'] / 60:.0f} min | {figures} | "
         f"{first:,} to {last:,} | {len(line['findings'])} | {line['commit']} |"
