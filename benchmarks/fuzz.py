@@ -228,7 +228,7 @@ class Tally:
             self.failed(TimeoutError("more seconds than an input may take"), data)
 
     def refused(self, error: AberraError) -> None:
-        """Count a refusal; one as a last resort tells what a library said, or what nobody foresaw."""
+        """Count a refusal; one as a last resort tells what a library said or nobody foresaw."""
         self.counts["refused"] += 1
         while isinstance(error.__cause__, AberraError):
             error = error.__cause__
