@@ -340,6 +340,18 @@ def test_a_model_that_draws_maps_has_all_that_it_takes(sound, tmp_path):
             load(tmp_path / "m")
 
 
+@pytest.mark.parametrize("setting", [{"missing": "impute"}, {"encode": "auto"}])
+def test_a_model_of_images_has_no_settings_of_tables(setting, tmp_path):
+    """Found by fuzzing: it loaded, and then refused all images."""
+    images = np.random.default_rng(0).random((12, 1, 16, 16)).astype(np.float32)
+    save(ADC(IntensityThreshold(), n_members=2, random_state=0).fit(images), tmp_path / "m")
+    manifest, arrays = unpack((tmp_path / "m").read_bytes())
+    manifest["estimator"]["params"].update(setting)
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match="are for tables, and this is a model of images"):
+        load(tmp_path / "m")
+
+
 def test_a_chart_has_room_for_any_finite_score():
     bins = score_bins([np.array([-1e308, 0.0, 1.0, 2.0, 1e308])], 1.5)
     assert np.isfinite(bins.edges).all()

@@ -29,7 +29,7 @@ from aberra.data.tables import (
     whole_numbers_fit,
 )
 from aberra.declare import Shape, estimator, learnt, parameter
-from aberra.errors import CollapseWarning, DataError, DivergenceError
+from aberra.errors import ArgumentError, CollapseWarning, DataError, DivergenceError
 from aberra.rng import single_thread
 from aberra.scikit import StrOptions
 
@@ -304,7 +304,8 @@ class RowScorer(Scorer):
         if reset:
             self.reader_ = None
         if (self.missing, self.encode) != ("error", "error"):
-            raise ValueError("`missing` and `encode` are for tables: leave both at 'error'.")
+            why = "`missing` and `encode` are for tables: leave both at 'error'."
+            raise ArgumentError("missing" if self.missing != "error" else "encode", why)
 
     def _reads(self, X: ArrayLike, reset: bool) -> bool:
         if reset:

@@ -80,6 +80,8 @@ def _check_rows(model: Any) -> None:
     n, image, reader = model.n_features_in_, model.image_shape_, model.reader_
     if image is not None and math.prod(image) != n:
         damaged("learnt.image_shape_", f"images {image} do not have {n} numbers")
+    if image is not None and (model.missing, model.encode) != ("error", "error"):
+        damaged("params", "`missing` and `encode` are for tables, and this is a model of images")
     names = model.column_names()
     if names is not None and (len(names) != n or len(set(names)) != n):
         damaged("learnt.feature_names_in_", f"{len(names)} names, not {n} different ones")
