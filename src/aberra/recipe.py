@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
@@ -146,7 +147,8 @@ def _text(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)
+    """Say whether it is finite; JSON also knows whole numbers that no float holds."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
 
 
 def _count(value: Any) -> bool:
@@ -194,7 +196,7 @@ def _heights(value: Any) -> bool:
         return False
     try:
         table = np.array(value["table"], np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False
     shape = (SIDE, SIDE, 2 + len(SHARES))
     if table.ndim != 4 or not len(table) or table.shape[1:] != shape:

@@ -32,6 +32,7 @@ from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.viewer.marks import marks_in
+from aberra.workflow.reviewing import read_marks
 
 # Scans
 
@@ -210,6 +211,17 @@ def test_deeply_nested_marks_are_told(tmp_path):
     path.write_bytes(b'{"a":' * 100_000)
     with pytest.raises(DataError, match=r"marks\.json cannot be read"):
         marks_in(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "line"), [(b"id,mark\n,rk\n\xde,1", 2), (b"id,mark\n-1,\xde\r,1\n", 3)]
+)
+def test_a_mark_without_a_name_is_told_by_its_line(data, line, tmp_path):
+    """Found by fuzzing: the names were sorted, and a gap among them cannot be."""
+    path = tmp_path / "marks.csv"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=rf"marks\.csv, line {line}: there is a mark, but no id"):
+        read_marks(path)
 
 
 def test_text_that_is_not_utf_8_is_told_in_any_format(tmp_path):

@@ -21,6 +21,7 @@ from aberra.explain.charts import score_bins
 from aberra.model_file.container import pack, unpack
 from aberra.recipe import Recipe
 from aberra.workflow import info
+from aberra.workflow.opened import opened
 
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 
@@ -271,10 +272,15 @@ RECIPE = Recipe("table", "rows.csv", 10, columns=["a"]).notes()["recipe"]
         {"metrics": {"auroc": "high"}},
         {"quantiles": [2.0, 1.0]},
         {"quantiles": [float("nan")]},
+        {"quantiles": [10**400]},  # whole, and beyond all floats
+        {"metrics": {"auroc": -(10**400)}},
+        {"map_threshold": 10**400},
         {"map_threshold": "inf"},
         {"pattern": None},
         {"looks": {"middle": [1.0], "largest": 1.0}},
         {"looks": {"x": 1}},
+        {"healthy": {"scores": [10**400], "largest": [1.0]}},
+        {"healthy": {"scores": [1], "largest": [1], "heights": {"first": 0, "table": [10**400]}}},
         {"doubts": [{"row": 0, "name": "a", "trust": float("nan"), "score": 1, "reasons": []}]},
     ],
 )
@@ -292,6 +298,7 @@ def test_slices_of_a_recipe_take_no_more_memory_than_a_head_needs():
         {"step": 1e-9},
         {"field": float("inf")},
         {"below_top": [8, 1e300]},
+        {"headroom": 10**400},
     ):
         with pytest.raises(ModelFileError, match="preparation of scans is wrong"):
             replace(recipe, preparation=wrong).scan_preparation()
@@ -303,6 +310,46 @@ def test_a_recipe_of_something_else_than_the_model_takes_is_refused(sound, tmp_p
     (tmp_path / "m").write_bytes(pack(manifest, arrays))
     with pytest.raises(ModelFileError, match=r"images of shape \(1, 16, 16\)"):
         info(tmp_path / "m")
+
+
+@pytest.mark.parametrize("side", [40_000, 8, -1, "x", 10**400], ids=lambda side: str(side)[:6])
+def test_pictures_are_not_enlarged_to_what_a_recipe_asks_for(side, sound, tmp_path):
+    """Each was drawn at this size before the model refused it, and then called damaged."""
+    manifest, arrays = unpack(sound["map"])
+    preparation = {"height": side, "width": 16, "channels": 1}
+    manifest["notes"] = Recipe("images", "pictures", 10, preparation=preparation).notes()
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match=r"images of shape \(1, 16, 16\). They do not fit"):
+        opened(tmp_path / "m")
+
+
+def test_a_model_that_draws_maps_has_all_that_it_takes(sound, tmp_path):
+    """The first was found by fuzzing: it loaded, and then had no threshold to show."""
+    images = np.random.default_rng(0).random((12, 1, 16, 16)).astype(np.float32)
+    model = ADC(IntensityThreshold(), n_members=2, random_state=0).fit(images)
+    save(model, tmp_path / "m")
+    drawn = unpack((tmp_path / "m").read_bytes())
+    detector = drawn[0]["estimator"]["params"]["detector"]
+    del drawn[0]["learnt"]["map_threshold_"]
+    rows = unpack(sound["text"])
+    rows[0]["estimator"]["params"]["detector"] = detector
+    rows[0]["learnt"]["map_threshold_"] = 1.0
+    for (manifest, arrays), why in ((drawn, "map_threshold_: it is missing"), (rows, "no maps")):
+        (tmp_path / "m").write_bytes(pack(manifest, arrays))
+        with pytest.raises(ModelFileError, match=why):
+            load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("setting", [{"missing": "impute"}, {"encode": "auto"}])
+def test_a_model_of_images_has_no_settings_of_tables(setting, tmp_path):
+    """Found by fuzzing: it loaded, and then refused all images."""
+    images = np.random.default_rng(0).random((12, 1, 16, 16)).astype(np.float32)
+    save(ADC(IntensityThreshold(), n_members=2, random_state=0).fit(images), tmp_path / "m")
+    manifest, arrays = unpack((tmp_path / "m").read_bytes())
+    manifest["estimator"]["params"].update(setting)
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match="are for tables, and this is a model of images"):
+        load(tmp_path / "m")
 
 
 def test_a_chart_has_room_for_any_finite_score():

@@ -13,7 +13,7 @@ from sklearn.svm import OneClassSVM
 
 from aberra import ADC, IADC
 from aberra.detectors.foreign import ForeignTrainer, thinned
-from aberra.errors import CollapseWarning, DataError, DivergenceError
+from aberra.errors import ArgumentError, CollapseWarning, DataError, DivergenceError
 
 SCIKIT_LEARN = [
     IsolationForest(n_estimators=20),
@@ -93,6 +93,24 @@ def test_thinning_keeps_rows_by_their_weight():
     assert counts[0] == 4000
     assert abs(counts[1] - 1000) < 120
     assert counts[2] == 0
+
+
+class NoParameters:
+    """A detector that was written without scikit-learn in mind."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def decision_function(self, X):
+        return np.zeros(len(X))
+
+
+@pytest.mark.parametrize("ensemble", [ADC, IADC])
+def test_what_cannot_be_copied_is_told_how_to_become_a_detector(ensemble, dirty_blob):
+    with pytest.raises(ArgumentError, match=r"NoParameters has no get_params, .*BaseEstimator"):
+        ensemble(NoParameters()).fit(dirty_blob[0])
+    with pytest.raises(ArgumentError, match=r"is the class OneClassSVM, .* OneClassSVM\(\)"):
+        ensemble(OneClassSVM).fit(dirty_blob[0])
 
 
 def test_detector_that_cannot_score_new_rows_says_what_to_do(dirty_blob):

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 
 import httpx
 import numpy as np
@@ -69,6 +70,29 @@ def test_scores_are_those_of_the_model(service, fitted, rows):
     assert found["percentiles"][0] == 100.0
     in_order = service.post("/score", json={"rows": rows[:50].to_numpy().tolist()}).json()
     assert in_order == found
+
+
+def test_names_that_the_model_does_not_know_take_no_columns(fitted, rows):
+    """A table of all names of all rows would take memory for their product."""
+    answers = Answers(Subject(fitted.model, fitted.recipe), Limits())
+    sent = rows[:200].to_dict("records")
+    strange = [{**row, **{f"{k} {j}": 1 for j in range(500)}} for k, row in enumerate(sent)]
+    tracemalloc.start()
+    try:
+        found = answers.score(strange)
+        assert tracemalloc.get_traced_memory()[1] < 100e6  # it was 160 MB, and goes by the square
+    finally:
+        tracemalloc.stop()
+    assert found == answers.score(sent)
+    gaps = [{name: row[name] for name in row if name != "b" or k} for k, row in enumerate(sent)]
+    assert answers.score(gaps)["scores"][1:] == found["scores"][1:]
+
+
+def test_a_number_beyond_all_floats_is_the_fault_of_the_request(service, rows):
+    sent = json.dumps(as_rows(rows[:1])).replace("30.0", "1" + "0" * 400)
+    answer = service.post("/score", content=sent, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert "whole numbers beyond" in answer.json()["error"]
 
 
 def test_reasons_name_the_column(service, rows):

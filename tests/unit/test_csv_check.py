@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aberra.data.sources import csv_check
-from aberra.data.sources.csv_check import QuoteScan, check_csv, header_of
+from aberra.data.sources.columns import why_not
+from aberra.data.sources.csv_check import Called, QuoteScan, check_csv, header_of
+from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 
@@ -55,7 +58,7 @@ def test_sound_and_harmless_quotes_pass(cell, tmp_path):
 @settings(max_examples=300)
 def test_pieces_of_any_size_give_the_same_verdict(text, size):
     def verdict(size):
-        scan, data, held = QuoteScan("x", ","), text.encode(), b""
+        scan, data, held = QuoteScan(Called(Path("x")), ","), text.encode(), b""
         try:
             for start in range(0, len(data), size):
                 piece = held + data[start : start + size]
@@ -75,7 +78,7 @@ def test_pieces_of_any_size_give_the_same_verdict(text, size):
 def test_what_a_sound_writer_wrote_always_passes(rows):
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
-    scan = QuoteScan("x", ",")
+    scan = QuoteScan(Called(Path("x")), ",")
     scan.feed(text.getvalue().encode(), 10)
     scan.finish()
 
@@ -133,3 +136,54 @@ def test_whole_file_is_one_chunk_or_many_the_same(tmp_path):
     table = TableFile(file_with(tmp_path, "name,v\n" + "\n".join(lines)))
     parts = [c.frame for c in table.chunks(["name", "v"], {"name": "text", "v": "number"}, 300)]
     assert sum(map(len, parts)) == len(table.read()) == 2000
+
+
+LONG = "x" * 200_000  # more than Python's own reader takes by itself
+
+
+def test_a_long_cell_does_not_hide_where_another_one_is(tmp_path):
+    limit = csv.field_size_limit()
+    lines = [f"{LONG},0", *(f"text,{k}" for k in range(30)), "text,soon"]
+    table = table_at(file_with(tmp_path, "note,number\n" + "\n".join(lines)))
+    assert "'soon' (1 row) in line 33" in why_not(table.read()["number"], table.place_of)
+    lines[20] += ",one too many"
+    with pytest.raises(DataError, match="line 22: 3 cells"):
+        table_at(file_with(tmp_path, "note,number\n" + "\n".join(lines), "b.csv")).read()
+    assert header_of(file_with(tmp_path, f"{LONG},b\n1,2\n", "c.csv"))[0] == [LONG, "b"]
+    assert csv.field_size_limit() == limit
+
+
+def test_without_a_header_lines_are_counted_as_the_file_has_them(tmp_path):
+    path = file_with(tmp_path, "1,2\n3,4\n5\n")
+    with pytest.raises(DataError, match=r"rows.csv, line 3: 1 cell, but the first line has 2"):
+        table_at(path, header=False).read()
+    path.write_text('1,2\n3,4\n5,"6\n')
+    with pytest.raises(DataError, match=f"{path}, line 3: a quote opens"):
+        table_at(path, header=False).read()
+    path.write_text('1,2\n"3,4\n5,6"7\n')
+    with pytest.raises(DataError, match=f"{path}: .* in line 2 meets another one only in line 3"):
+        table_at(path, header=False).read()
+    path.write_text("1,2\n3,4\n5,6\n")
+    assert table_at(path, header=False).place_of(2) == "line 3"
+
+
+def test_messages_name_the_file_and_not_a_copy_of_it(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes('a,b\n1,"2\n'.encode("utf-16"))
+    with pytest.raises(DataError, match=f"^{path}, line 2"):
+        table_at(path).read()
+    path.write_bytes("\n".encode("utf-16"))
+    with pytest.raises(DataError, match=f"^{path} is empty"):
+        table_at(path)
+    path.write_bytes("a,b".encode("utf-16"))
+    with pytest.raises(DataError, match=f"^{path} has nothing but its first line. .*--no-header"):
+        table_at(path).read()
+
+
+def test_the_last_letter_says_how_a_file_is_encoded(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes("n,drink\n1,tea\n2,caf\u00e9".encode("cp1252"))
+    assert table_at(path).read()["drink"].tolist() == ["tea", "caf\u00e9"]
+    path.write_bytes("n,drink\n1,caf\u00e9\n2,caf\u00e9".encode()[:-1])
+    with pytest.raises(DataError, match="line 3: the byte 0xc3"):
+        table_at(path)

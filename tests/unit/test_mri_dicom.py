@@ -10,6 +10,7 @@ from pydicom.dataset import Dataset, FileDataset, FileMetaDataset
 from pydicom.encaps import encapsulate
 from pydicom.pixels import get_decoder
 from pydicom.uid import (
+    HTJ2K,
     EnhancedMRImageStorage,
     ExplicitVRLittleEndian,
     JPEG2000Lossless,
@@ -19,7 +20,7 @@ from pydicom.uid import (
     generate_uid,
 )
 
-from aberra.data.mri.compressed import register
+from aberra.data.mri.compressed import JP2_START, check_frames, frame_shape, register
 from aberra.data.mri.dicom import _stored, read_dicom
 from aberra.data.mri.files import find_volumes, read_volume
 from aberra.data.mri.phantom import head_phantom
@@ -303,14 +304,20 @@ def test_frames_that_are_missing_or_at_one_place_are_named(series, tmp_path):
         read_volume(path)
 
 
-def compress(path, codec, uid):
+def compress(path, codec, uid, **options):
     """Compress the picture of a file in place, and say so in its header."""
     codecs = pytest.importorskip("imagecodecs")
     data = dcmread(path)
-    options = {"bitspersample": 16} if codec == "ljpeg" else {}
-    options |= {"level": 0, "codecformat": "j2k"} if codec == "jpeg2k" else {}
-    frame = getattr(codecs, f"{codec}_encode")(data.pixel_array, **options)
-    data.PixelData = encapsulate([bytes(frame)])
+    usual = {"bitspersample": 16} if codec == "ljpeg" else {}
+    usual |= {"level": 0, "codecformat": "j2k"} if codec == "jpeg2k" else {}
+    frame = getattr(codecs, f"{codec}_encode")(data.pixel_array, **usual | options)
+    put_frame(path, bytes(frame), uid)
+
+
+def put_frame(path, frame, uid):
+    """Make a compressed picture the only frame of a file."""
+    data = dcmread(path)
+    data.PixelData = encapsulate([frame])
     data["PixelData"].is_undefined_length = True
     data.file_meta.TransferSyntaxUID = uid
     data.save_as(path, enforce_file_format=True)
@@ -330,6 +337,47 @@ def test_a_compressed_series_is_read_as_it_was(series, codec):
     for path in folder.iterdir():
         compress(path, codec, COMPRESSED[codec])
     np.testing.assert_array_equal(read_dicom(folder).array, plain.array)
+
+
+def test_boxes_around_a_compressed_picture_do_not_matter(series):
+    """Some programs put whole JP2 files into DICOM files, against the standard."""
+    _, folder = series(oblique(), shape=(40, 33, 4))
+    plain = read_dicom(folder)
+    for path in folder.iterdir():
+        compress(path, "jpeg2k", JPEG2000Lossless, codecformat="jp2")
+    np.testing.assert_array_equal(read_dicom(folder).array, plain.array)
+
+
+NOWHERE = [bytes(8), b"\0\0\0\7ftyp", b"\0\0\0\x08ftyp", b"\0\0\0"]
+
+
+@pytest.mark.parametrize("boxes", NOWHERE)
+def test_boxes_that_lead_nowhere_are_refused(series, boxes, monkeypatch):
+    """pydicom never comes back from a box of no length, so it must not be asked at all."""
+    monkeypatch.setattr("pydicom.pixels.decoders.base.get_j2k_parameters", None)
+    _, folder = series(oblique(), shape=(4, 3, 2))
+    for path in folder.iterdir():
+        put_frame(path, JP2_START + bytes.fromhex("0d0a870a") + boxes, JPEG2000Lossless)
+    with pytest.raises(DataError, match=r"damaged: a frame does not say how large .* Export"):
+        read_dicom(folder)
+
+
+def test_frames_are_looked_at_whoever_decodes_them():
+    """Other plug-ins of pydicom read more kinds of JPEG 2000 than ours."""
+    data = Dataset()
+    data.file_meta, data.Rows, data.Columns = FileMetaDataset(), 8, 8
+    data.file_meta.TransferSyntaxUID = HTJ2K
+    data.PixelData = encapsulate([JP2_START + bytes(12)])
+    with pytest.raises(ValueError, match="does not say"):
+        check_frames(data)
+
+
+def test_a_picture_says_how_large_it_is_after_bytes_that_say_nothing():
+    """Filling bytes and markers without a length come before the size, and decoders skip them."""
+    size = bytes.fromhex("ffc0 0011 08 0007 0009 03 000000")
+    for before in ("", "ffff", "ff01", "ffd0 ffd7", "ffe0 0004 ffc0", "ff01 ffe0 0002 ff"):
+        assert frame_shape(bytes.fromhex("ffd8" + before) + size) == (7, 9)
+    assert frame_shape(bytes.fromhex("ffd8 00") + size) is None
 
 
 def test_a_file_that_another_tool_compressed_holds_the_same_pixels():

@@ -9,7 +9,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from aberra import IADC, MultiView, load, save
+from aberra import IADC, OCSVM, MultiView, load, save
 from aberra.data.tables import TableReader
 from aberra.errors import DataError
 
@@ -109,3 +109,16 @@ def test_text_without_encode_is_a_data_error_for_every_kind_of_table():
     for table in (plain, plain.convert_dtypes(), plain.astype({"b": "category"})):
         with pytest.raises(DataError, match="encode='auto'"):
             MultiView().fit(table)
+
+
+@pytest.mark.parametrize("kind", [list, lambda X: np.array(X, object), pd.DataFrame])
+@pytest.mark.parametrize("settings", [{}, {"encode": "auto", "missing": "impute"}])
+def test_whole_numbers_have_no_end_in_python_but_floats_have(kind, settings):
+    X = [[k, float(k % 3)] for k in range(20)]
+    model = OCSVM(**settings).fit(kind(X))
+    X[3][0] = 10**30  # beyond 64 bits, and a float
+    assert np.isfinite(model.anomaly_score(kind(X))).all()
+    X[3][0] = 10**400
+    for ask in (model.anomaly_score, model.compare, OCSVM(**settings).fit):
+        with pytest.raises(DataError, match=r"whole numbers beyond 2e\+308. Rescale"):
+            ask(kind(X))

@@ -26,9 +26,10 @@ from aberra.data.tables import (
     needs_reader,
     numbers_of,
     plain,
+    whole_numbers_fit,
 )
 from aberra.declare import Shape, estimator, learnt, parameter
-from aberra.errors import CollapseWarning, DataError, DivergenceError
+from aberra.errors import ArgumentError, CollapseWarning, DataError, DivergenceError
 from aberra.rng import single_thread
 from aberra.scikit import StrOptions
 
@@ -226,7 +227,10 @@ class RowScorer(Scorer):
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
-        X = plain(as_pandas(X))
+        with whole_numbers_fit():
+            return self._validated(plain(as_pandas(X)), reset)
+
+    def _validated(self, X: Any, reset: bool) -> Data:
         image = self._image_shape(X, reset)
         if self._takes_frames and isinstance(X, pd.DataFrame):
             return self._checked_frame(X, reset)
@@ -245,6 +249,8 @@ class RowScorer(Scorer):
             data = np.asarray(validate_data(self, rows, reset=reset, **checks))
         else:
             data = np.asarray(check_array(rows, estimator=self, input_name="X", **checks))
+        if data.dtype.kind == "O":  # whole numbers beyond 64 bits
+            data = data.astype(np.float64)
         check_numbers(data, self._number_names(), gaps_allowed=self.missing == "impute")
         if reset:
             self._portray(X if rows is not X else data)
@@ -298,7 +304,8 @@ class RowScorer(Scorer):
         if reset:
             self.reader_ = None
         if (self.missing, self.encode) != ("error", "error"):
-            raise ValueError("`missing` and `encode` are for tables: leave both at 'error'.")
+            why = "`missing` and `encode` are for tables: leave both at 'error'."
+            raise ArgumentError("missing" if self.missing != "error" else "encode", why)
 
     def _reads(self, X: ArrayLike, reset: bool) -> bool:
         if reset:

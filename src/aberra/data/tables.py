@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -310,6 +313,18 @@ def _best_type(column: pd.Series[Any], parse: bool) -> pd.Series[Any]:
         return pd.to_numeric(column)
     except (TypeError, ValueError):
         return column
+
+
+@contextmanager
+def whole_numbers_fit() -> Iterator[None]:
+    """Tell of whole numbers, which have no end in Python, that are beyond all floats."""
+    try:
+        yield
+    except OverflowError as error:
+        raise DataError(
+            f"Input X contains whole numbers beyond {sys.float_info.max:.0e}. Rescale their "
+            "column, or leave it out."
+        ) from error
 
 
 def check_numbers(

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from aberra.contract.members import Data, Members, Rows
 from aberra.detectors.base import Detector
-from aberra.errors import DataError
+from aberra.errors import ArgumentError, DataError
 from aberra.rng import seed_estimator
 
 Array = NDArray[np.float64]
@@ -56,6 +56,7 @@ class ImageTrainer(Trainer, Protocol):
 
 def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
     """Return a fresh trainer for one of our detectors or for anybody else's."""
+    _check_copyable(detector)
     fresh = clone(detector, safe=False)
     if isinstance(fresh, Detector):
         fresh._validate_params()
@@ -81,6 +82,24 @@ def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
             "or use one of Aberra's own detectors."
         )
     return ForeignTrainer(fresh)
+
+
+def _check_copyable(detector: Any) -> None:
+    """Refuse what cannot be copied and seeded by scikit-learn's rules, and say what to change."""
+    if isinstance(detector, type):
+        raise ArgumentError(
+            "detector",
+            f"`detector` is the class {detector.__name__}, not a detector. Make one: "
+            f"{detector.__name__}().",
+        )
+    for name in ("get_params", "set_params"):
+        if not callable(getattr(detector, name, None)):
+            raise ArgumentError(
+                "detector",
+                f"{type(detector).__name__} has no {name}, by which an ensemble copies and seeds "
+                "its members. Let the class inherit from sklearn.base.BaseEstimator, with all "
+                "settings as keywords of its constructor.",
+            )
 
 
 class ForeignTrainer:

@@ -13,11 +13,13 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from aberra.contract.feedback import Feedback
+from aberra.contract.members import Members
 from aberra.contract.rows import RowScorer
 from aberra.data.tables import KINDS, LARGEST, TableReader
 from aberra.declare import Within
 from aberra.model_file.kinds import damaged
 from aberra.model_file.portraits import check_portrait
+from aberra.robust.committee import Committee
 
 MOST_CALLS = 2000  # of networks for one tile of images
 BECOMES = {  # what a column of each kind may become
@@ -43,6 +45,8 @@ def check_sound(model: Any, limits: bool) -> None:
         if name in held and math.isnan(held[name]):
             damaged(f"learnt.{name}", "nothing is above NaN")
     model._validate_params()
+    if model.localises:
+        _check_maps(model)
     rounds = model.training_rounds()
     if rounds is not None and not 0 <= rounds.kept < len(rounds):
         damaged("learnt.history_", "there are no rounds, or the one that was kept is missing")
@@ -53,6 +57,15 @@ def check_sound(model: Any, limits: bool) -> None:
         _check_rows(model)
     else:
         _check_localiser(model, limits)
+
+
+def _check_maps(model: Any) -> None:
+    """Refuse a model that should draw maps and cannot: an ensemble's detector may say so alone."""
+    if "map_threshold_" not in vars(model):
+        damaged("learnt.map_threshold_", "it is missing, so no pixel could be flagged")
+    parts = model.members_.parts if isinstance(model.members_, Committee) else [model.members_]
+    if any(type(part).maps is Members.maps for part in parts):
+        damaged("learnt.members_", "they draw no maps, unlike the detector of this model")
 
 
 def _check_training(model: Any) -> None:
@@ -67,6 +80,8 @@ def _check_rows(model: Any) -> None:
     n, image, reader = model.n_features_in_, model.image_shape_, model.reader_
     if image is not None and math.prod(image) != n:
         damaged("learnt.image_shape_", f"images {image} do not have {n} numbers")
+    if image is not None and (model.missing, model.encode) != ("error", "error"):
+        damaged("params", "`missing` and `encode` are for tables, and this is a model of images")
     names = model.column_names()
     if names is not None and (len(names) != n or len(set(names)) != n):
         damaged("learnt.feature_names_in_", f"{len(names)} names, not {n} different ones")

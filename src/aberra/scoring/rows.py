@@ -165,11 +165,12 @@ def matched_columns(
                 f"file has {len(columns)}. Leave out what it was not fitted on."
             )
         return columns, []
-    missing = [name for name in columns if name not in set(given)]
+    there, wanted = set(given), set(columns)
+    missing = [name for name in columns if name not in there]
     if missing:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         raise DataError(
             f"The file lacks columns that the model was fitted on: {missing[:SHOWN]}{more}. Add "
             "or rename them, or fit a model without them."
         )
-    return columns, [name for name in given if name not in set(columns)]
+    return columns, [name for name in given if name not in wanted]

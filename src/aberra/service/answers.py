@@ -93,9 +93,11 @@ class Answers:
         return self._named(rows) if isinstance(rows[0], dict) else self._in_order(rows)
 
     def _named(self, rows: list[Any]) -> pd.DataFrame | NDArray[Any]:
-        frame = pd.DataFrame(rows)
-        columns, _ = matched_columns(self.subject.model, [str(c) for c in frame.columns], None)
-        chosen = frame[columns]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        columns, _ = matched_columns(self.subject.model, names, None)
+        # Other names are passed over row by row: a column each would take memory for all rows.
+        held = [{name: row[name] for name in columns if name in row} for row in rows]
+        chosen = pd.DataFrame(held, columns=columns)
         return chosen if self.subject.model.column_names() is not None else chosen.to_numpy()
 
     def _in_order(self, rows: list[Any]) -> pd.DataFrame | NDArray[Any]:

@@ -11,6 +11,7 @@ from typing import Literal
 
 from aberra.data.mri.files import FINDINGS, MAP, SEGMENTATION, find_volumes, stem
 from aberra.data.mri.nifti import ENDINGS, is_nifti
+from aberra.data.sources.csv_check import long_cells
 from aberra.errors import DataError
 from aberra.files import refuse_special
 from aberra.scoring.folder import SCORES
@@ -165,7 +166,7 @@ def _of_folder(root: Path, scans: Path | None, pattern: str) -> Catalogue:
 
 def _header(path: Path) -> list[str]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file, long_cells():
             return next(csv.reader(file), [])
     except (OSError, ValueError, csv.Error):
         return []
@@ -185,26 +186,28 @@ def _is_table(path: Path) -> bool:
 
 def _listed_scans(found: Catalogue, table: Path, scans: Path) -> Iterator[ListedScan]:
     """Yield the scans that a table of scores lists."""
-    with table.open(newline="", encoding="utf-8-sig", errors="surrogateescape") as file:
-        for row in csv.DictReader(file):
-            given = row["scan"] or ""
-            yield ListedScan(
-                name=PurePosixPath(given.replace("\\", "/")).as_posix(),
-                scan=_first(found, given, (scans, found.root)),
-                map=_first(found, row["map"], (found.root,)),
-                mask=_first(found, row["segmentation"], (found.root,)),
-                score=_finite(row["score"]),
-                millilitres=_finite(row["millilitres"]),
-                error=row["error"] or "",
-                findings=_findings(found, row["map"]),
-            )
+    text = table.open(newline="", encoding="utf-8-sig", errors="surrogateescape")
+    with text, long_cells():
+        rows = list(csv.DictReader(text))
+    for row in rows:
+        given = row["scan"] or ""
+        yield ListedScan(
+            name=PurePosixPath(given.replace("\\", "/")).as_posix(),
+            scan=_first(found, given, (scans, found.root)),
+            map=_first(found, row["map"], (found.root,)),
+            mask=_first(found, row["segmentation"], (found.root,)),
+            score=_finite(row["score"]),
+            millilitres=_finite(row["millilitres"]),
+            error=row["error"] or "",
+            findings=_findings(found, row["map"]),
+        )
 
 
 def _first(found: Catalogue, given: str | None, roots: Iterable[Path]) -> int | None:
     """Return the number of the first volume of that name; None if no folder has it."""
     if not given:
         return None
-    there = [(root / given, root) for root in roots if (root / given).exists()]
+    there = [(root / given, root) for root in roots if _exists(root / given)]
     fit = [(path, root) for path, root in there if path.is_dir() or is_nifti(path)]
     inside = [(path, root) for path, root in fit if Held(path, root).inside]
     return found.add(*(inside or fit)[0]) if fit else None
@@ -215,8 +218,16 @@ def _findings(found: Catalogue, map_name: str | None) -> int | None:
     if not map_name:
         return None
     place = found.root / map_name
-    beside = place.with_name(stem(place).removesuffix(MAP) + FINDINGS)
-    return found.add(beside, found.root) if beside.is_file() else None
+    beside = place.parent / (stem(place).removesuffix(MAP) + FINDINGS)
+    return found.add(beside, found.root) if _exists(beside) and beside.is_file() else None
+
+
+def _exists(path: Path) -> bool:
+    """Say whether there is something; a list may hold names that no file can have."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
 
 
 def _finite(text: str | None) -> float | None:
@@ -276,7 +287,8 @@ def listed_findings(held: Held) -> list[dict[str, float | None]]:
     file, _ = held.open()
     with file:
         text = file.read(LONGEST_LIST).decode("utf-8", errors="replace")
-    rows = csv.DictReader(text.splitlines())
+    with long_cells():
+        rows = list(csv.DictReader(text.splitlines()))
     read = [{name: _finite(row.get(name)) for name in PIECE} for row in rows]
     placed = [row for row in read if None not in (row["x"], row["y"], row["z"])]
     return placed[:MOST_PIECES]

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 from numpy.typing import NDArray
+from pyarrow.types import is_boolean, is_floating, is_integer, is_string
 
 from aberra.errors import DataError
 from aberra.explain.neighbours import Neighbours
@@ -147,7 +148,9 @@ class ScoreTable:
         reasons = {str(one) for column in held for one in pc.unique(column).to_pylist() if one}
         scores = np.sort(np.asarray(self.table["score"]))[::-1]
         ranks = np.unique(np.geomspace(1, max(len(scores), 1), CURVE).astype(np.int64)) - 1
-        curve = [[int(k) + 1, float(scores[k])] for k in ranks if np.isfinite(scores[k : k + 1])]
+        curve = [
+            [int(k) + 1, float(scores[k])] for k in ranks if np.isfinite(scores[k : k + 1]).any()
+        ]
         kinds = {} if self.behind is None else self.behind.kinds
         columns = [] if self.behind is None else self.behind.columns
         return {
@@ -241,13 +244,15 @@ def _read_table(held: Held) -> pa.Table:
     with file:
         try:
             if held.path.name.endswith(".parquet"):
-                names = pa.parquet.ParquetFile(file).schema_arrow.names
-                return pa.parquet.read_table(
-                    file, columns=_wanted(names), read_dictionary=list(REASON_COLUMNS)
+                names = _wanted(pa.parquet.ParquetFile(file).schema_arrow.names, held)
+                table = pa.parquet.read_table(
+                    file, columns=names, read_dictionary=list(REASON_COLUMNS)
                 )
+                table.validate(full=True)  # nothing else looks whether text is UTF-8
+                return table
             options = pa.csv.ConvertOptions(column_types=texts)
             table = pa.csv.read_csv(file, convert_options=options)
-            return _whole_ids(table.select(_wanted(table.column_names)))
+            return _whole_ids(table.select(_wanted(table.column_names, held)))
         except (pa.ArrowException, OSError) as error:
             raise DataError(
                 f"{held.path.name} cannot be read as a table: {str(error).splitlines()[0]}. "
@@ -268,9 +273,13 @@ def _whole_ids(table: pa.Table) -> pa.Table:
     return table.set_column(table.column_names.index("id"), "id", whole)
 
 
-def _wanted(names: list[str]) -> list[str]:
+def _wanted(names: list[str], held: Held) -> list[str]:
     first = [name for name in IDS if name in names][:1]
-    return first + [name for name in SHOWN_COLUMNS[1:] if name in names]
+    wanted = first + [name for name in SHOWN_COLUMNS[1:] if name in names]
+    for name in wanted:
+        if names.count(name) > 1:
+            raise DataError(f"{held.path.name} has several columns {name!r}. Rename all but one.")
+    return wanted
 
 
 def _with_all_columns(table: pa.Table, held: Held) -> pa.Table:
@@ -286,11 +295,22 @@ def _with_all_columns(table: pa.Table, held: Held) -> pa.Table:
         if "flag" in table.column_names:
             flags = pc.fill_null(table["flag"].cast(pa.bool_()), False)
             table = table.set_column(table.column_names.index("flag"), "flag", flags)
+        for j, name in enumerate(table.column_names):
+            table = table.set_column(j, name, _shown(table[name]))
     except pa.ArrowException as error:
         raise DataError(
-            f"{held.path.name} has a column of the wrong type: {str(error).splitlines()[0]}."
+            f"{held.path.name} has a column of the wrong type: {str(error).splitlines()[0]}. Write "
+            "it again with aberra score."
         ) from error
     return table
+
+
+def _shown(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return numbers and text as they are, and anything else as text that can be shown."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if any(test(kind) for test in (is_integer, is_floating, is_boolean, is_string)):
+        return column
+    return column.cast(pa.string())
 
 
 def _with_ids(table: pa.Table) -> pa.Table:

@@ -71,10 +71,13 @@ def _check_fits(model: Any, recipe: Recipe | None, path: Path) -> None:
     """Raise an error where a recipe makes something else of the data than the model takes."""
     if recipe is None:
         return
-    takes, made = model.image_shape_, None
+    takes: tuple[int, ...] | None = model.image_shape_
+    made: tuple[Any, ...] | None = None
     if recipe.kind == "volumes":
         side = recipe.scan_preparation().size
         made = (1, side, side)
+    elif recipe.kind == "images" and recipe.preparation:
+        made = tuple(recipe.preparation.get(name) for name in ("channels", "height", "width"))
     if (recipe.kind == "table") != (takes is None) or (made is not None and made != takes):
         raise ModelFileError(
             f"Cannot load {path}: its recipe is one of {CALLED[recipe.kind]}, and its model takes "

@@ -161,6 +161,13 @@ def _from_table(path: Path) -> Named:
         raise DataError(f"{path} needs the columns id (or row) and mark, not {file.columns[:5]}.")
     rows = file.read({names: "text"})
     marked = rows[rows[marks].notna()]
+    nameless = marked[names].isna().to_numpy()
+    if nameless.any():
+        place = file.place_of(int(marked.index.to_numpy()[nameless.argmax()]))
+        raise DataError(
+            f"{path}, {place}: there is a mark, but no {names} to say which row it is for. Fill it "
+            "in, or delete the line."
+        )
     return dict(zip(marked[names].astype(str), marked[marks].tolist(), strict=True))
 
 

@@ -133,7 +133,8 @@ class Categories:
         """Return the distribution of other labels, counted in the same way."""
         found = labels.value_counts()
         known = np.asarray(found.reindex(self.labels, fill_value=0), np.int64)
-        others = [str(label) for label in found.index if label not in set(self.labels)]
+        usual = set(self.labels)
+        others = [str(label) for label in found.index if label not in usual]
         rest = int(found.sum() - known.sum())
         return replace(self, counts=known, n_others=rest, others=sorted(others)[:SHOWN])
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.data.mri.compressed import unreadable
+from aberra.data.mri.compressed import check_frames, unreadable
 from aberra.data.mri.enhanced import EACH, SHARED, frame_headers, is_enhanced
 from aberra.data.mri.volume import Volume, check_voxels, direction_matrix
 from aberra.errors import DataError
@@ -277,9 +277,13 @@ def _stored(path: Path) -> NDArray[Any]:
     try:
         data = pydicom.dcmread(_whole(path))
         if (unread := unreadable(data.file_meta.TransferSyntaxUID)) is None:
+            check_frames(data)
             return np.asarray(data.pixel_array)
     except Exception as error:  # a damaged file raises nearly anything
-        raise DataError(f"{path} is cut short or damaged: {error}.") from error
+        raise DataError(
+            f"{path} is cut short or damaged: {error}. Export the series again, or take the file "
+            "out."
+        ) from error
     raise DataError(
         f'{path} is compressed ({unread}), which needs pip install "aberra[dicom]"; or export the '
         "series uncompressed."

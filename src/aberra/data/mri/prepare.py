@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, get_args
@@ -23,6 +22,7 @@ BRIGHTEST = 99.5  # percentile that stands for the maximum; vessels are brighter
 LARGEST_SIDE = 4096  # pixels of a slice
 FINEST = 0.1  # mm between slices
 FARTHEST = 1000.0  # mm
+HIGHEST = 1e6  # headroom above which a scan would be black
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,8 @@ class Preparation:
         _check(0 <= self.black <= 100, "black", self.black, "be a percentile")
         _check(0 < self.white <= 100, "white", self.white, "be a percentile")
         _check(0 <= self.head < 1, "head", self.head, "lie in [0, 1)")
-        _check(1 <= self.headroom < math.inf, "headroom", self.headroom, "be at least 1")
+        bounded = 1 <= self.headroom <= HIGHEST
+        _check(bounded, "headroom", self.headroom, f"be at least 1, up to {HIGHEST:g}")
         _check(0 <= self.across < 1000, "across", self.across, "be 0 mm or more, below 1000")
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,3 +75,23 @@ def kind_of_type(kind: pa.DataType) -> str | None:
         return "duration"
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
     return "number" if number or types.is_boolean(kind) or types.is_time(kind) else "text"
+
+
+def rechunked(
+    batches: Iterable[pa.RecordBatch], size: int, start: int, at: int
+) -> Iterator[tuple[int, pa.Table]]:
+    """Cut batches, the first of which begins at row `at`, into tables of `size` from `start` on."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        before = max(0, min(len(batch), start - at))
+        at += len(batch)
+        held.append(batch.slice(before))
+        rows += len(batch) - before
+        while rows >= size:
+            table = pa.Table.from_batches(held)
+            yield start, table.slice(0, size)
+            held = table.slice(size).to_batches()
+            start, rows = start + size, rows - size
+    if rows:
+        yield start, pa.Table.from_batches(held)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,6 +26,7 @@ DELIMITERS = ",;\t|"
 HEAD = 1 << 16  # bytes in which the header is looked for at first
 LONGEST_HEADER = 1 << 26  # bytes: a million columns with long names
 LINES_OF_HEADER = 20
+LONGEST_CELL = (1 << 31) - 1  # letters
 BOM = b"\xef\xbb\xbf"
 LINE_END = re.compile(rb"\r\n|\r|\n")
 CELL = re.compile(rb'(?:(?<=[,;\t|])|^)"(?:[^"]|"")*+"')  # one that is quoted and closed
@@ -33,21 +36,53 @@ QUOTE, LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
 LARGE, MOST_EXPANSION = 1 << 30, 200  # bytes; how many times a packed file may grow beyond them
 
 
-def header_of(path: Path) -> tuple[list[str], str]:
+@dataclass(frozen=True)
+class Called:
+    """What messages call a file, which may be a copy of the one that the user has.
+
+    Parameters
+    ----------
+    path : Path
+        The user's file.
+    added : int, default=0
+        Lines that the copy has on top of it: 1 if it got a header.
+    """
+
+    path: Path
+    added: int = 0
+
+    def line(self, number: int) -> str:
+        """Return a line of the copy as the user counts it."""
+        return f"{max(1, number - self.added):,}"
+
+
+def header_of(path: Path, called: Path | None = None) -> tuple[list[str], str]:
     """Return the names in the first line of a CSV file, and its delimiter.
 
-    The delimiter is the one that occurs most often in the header, outside quoted names.
+    The delimiter is the one that occurs most often in the header, outside quoted names. Messages
+    name the file `called`, if it is not the file itself.
     """
-    with reading(path, "Check its first line, which names the columns."):
-        line = _first_line(path)
+    named = called or path
+    with reading(named, "Check its first line, which names the columns."), long_cells():
+        line = _first_line(path, named)
         if not line.strip():
-            raise DataError(f"{path} is empty.")
+            raise DataError(f"{named} is empty.")
         bare = CELL.sub(b"", line)
         mark = max(DELIMITERS, key=lambda m: bare.count(m.encode()))
         return next(csv.reader([line.decode("utf-8", "replace")], delimiter=mark)), mark
 
 
-def _first_line(path: Path) -> bytes:
+@contextmanager
+def long_cells() -> Iterator[None]:
+    """Let Python's reader of CSV take cells of any length; by itself it takes 131,072 letters."""
+    before = csv.field_size_limit(LONGEST_CELL)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
+
+
+def _first_line(path: Path, named: Path) -> bytes:
     """Return the first line that is not empty, however long it is."""
     with pa.input_stream(str(path), compression="detect") as stream:
         head, wanted = bytearray(), HEAD
@@ -58,8 +93,8 @@ def _first_line(path: Path) -> bytes:
                 return line
             if wanted > LONGEST_HEADER:
                 raise DataError(
-                    f"The first line of {path} goes on for more than {LONGEST_HEADER >> 20} MB, so "
-                    "it is no header of a table. Check that this is a CSV file."
+                    f"The first line of {named} goes on for more than {LONGEST_HEADER >> 20} MB, "
+                    "so it is no header of a table. Check that this is a CSV file."
                 )
             wanted = 2 * len(head)
     return bytes(head).removeprefix(BOM).strip(b"\r\n")
@@ -94,12 +129,12 @@ class QuoteScan:
 
     Parameters
     ----------
-    path : Path
+    called : Called
         Named in messages.
     delimiter : str
     """
 
-    path: Path
+    called: Called
     delimiter: str
     inside: bool = False
     line: int = 1  # of the next byte
@@ -128,8 +163,8 @@ class QuoteScan:
         """Say so if a cell is still open at the end of the file."""
         if self.inside:
             raise DataError(
-                f"{self.path}, line {self.opened:,}: a quote opens a cell here that is never "
-                f"closed, so the rest of the file would be one cell. {ADVICE}"
+                f"{self.called.path}, line {self.called.line(self.opened)}: a quote opens a cell "
+                f"here that is never closed, so the rest of the file would be one cell. {ADVICE}"
             )
 
     def _all_in_order(self, piece: bytes, quotes: Quotes) -> bool:
@@ -167,8 +202,9 @@ class QuoteScan:
 
     def _refuse(self, line: int) -> NoReturn:
         raise DataError(
-            f"{self.path}: the quote that opens a cell in line {self.opened:,} meets another one "
-            f"only in line {line:,}, in the middle of a cell; one of the two has no partner. "
+            f"{self.called.path}: the quote that opens a cell in line "
+            f"{self.called.line(self.opened)} meets another one only in line "
+            f"{self.called.line(line)}, in the middle of a cell; one of the two has no partner. "
             f"{ADVICE}"
         )
 
@@ -176,7 +212,7 @@ class QuoteScan:
 ADVICE = "Close the quote, or double it if it is part of the text."
 
 
-def check_csv(path: Path, delimiter: str) -> None:
+def check_csv(path: Path, delimiter: str, called: Called | None = None) -> None:
     """Raise an error that names the line if a quote has no partner, or a packed file is a trap.
 
     Parameters
@@ -184,15 +220,18 @@ def check_csv(path: Path, delimiter: str) -> None:
     path : Path
         A CSV file, perhaps packed with gzip.
     delimiter : str
+    called : Called, optional
+        What messages call it, if it is a copy.
     """
-    scan, most = QuoteScan(path, delimiter), MOST_EXPANSION * path.stat().st_size
+    known = called or Called(path)
+    scan, most = QuoteScan(known, delimiter), MOST_EXPANSION * path.stat().st_size
     size, held = 0, b""
     with pa.input_stream(str(path), compression="detect") as stream:
         while piece := stream.read(PIECE):
             size += len(piece)
             if size > max(LARGE, most):
                 raise DataError(
-                    f"{path} unpacks to more than {LARGE >> 30} GB and to more than "
+                    f"{known.path} unpacks to more than {LARGE >> 30} GB and to more than "
                     f"{MOST_EXPANSION} times its size. Unpack it first if it is meant to be so."
                 )
             piece = held + piece

@@ -8,12 +8,12 @@ import io
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import pyarrow as pa
 
-from aberra.data.sources.csv_check import header_of
+from aberra.data.sources.csv_check import header_of, long_cells
 from aberra.errors import DataError
 from aberra.files import reading
 
@@ -21,11 +21,12 @@ PIECE = 1 << 22
 UNPACK = "Unpack it yourself, or copy it again from where it came from."
 MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
 WESTERN = "cp1252"  # Latin-1 as Windows writes it
+# Letters of two or more bytes that are UTF-8.
 PROPER = re.compile(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}")
 MEASURED = re.compile(r"^\s*-?\d+[.,]\d+\s*$|^\s*-\d+\s*$|^\d{4}-\d\d-\d\d")  # no name of a column
 
 
-def readable_csv(path: Path, fresh: Callable[[], Path], header: bool) -> Path:
+def readable_csv(path: Path, fresh: Callable[[], Path], header: bool, called: Path) -> Path:
     """Return a CSV file in UTF-8 with a header: the file itself if it is one.
 
     Parameters
@@ -35,8 +36,10 @@ def readable_csv(path: Path, fresh: Callable[[], Path], header: bool) -> Path:
         Makes a folder for a corrected copy.
     header : bool
         Whether the first line names the columns.
+    called : Path
+        What messages call the file.
     """
-    encoding = encoding_of(path)
+    encoding = encoding_of(path, called)
     source = path
     if encoding is not None:
         source = fresh() / _unpacked_name(path)
@@ -44,12 +47,12 @@ def readable_csv(path: Path, fresh: Callable[[], Path], header: bool) -> Path:
             while piece := text.read(PIECE):
                 out.write(piece)
     if not header:
-        return _with_names(source, fresh() / _unpacked_name(path))
-    _refuse_rows_as_names(source)
+        return _with_names(source, fresh() / _unpacked_name(path), called)
+    _refuse_rows_as_names(source, called)
     return source
 
 
-def encoding_of(path: Path) -> str | None:
+def encoding_of(path: Path, called: Path) -> str | None:
     """Return how a file is encoded; None if it is UTF-8.
 
     A file that is not UTF-8 is Western European text (Windows-1252). But if other letters in it are
@@ -57,27 +60,19 @@ def encoding_of(path: Path) -> str | None:
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, beyond = 1, False
-    for k, piece in enumerate(_pieces(path)):
+    for k, piece in enumerate(chain(_pieces(path), [b""])):  # at last, what is left of a letter
         if k == 0 and (mark := MARKS.get(piece[:2])) is not None:
             return mark
         try:
-            text = decoder.decode(piece)
+            text = decoder.decode(piece, final=not piece)
         except UnicodeDecodeError as error:
             before = error.object[: error.start]
-            if beyond or not before.isascii() or _has_proper_letters(error.object[error.end :]):
-                _refuse_byte(path, line + before.count(b"\n"), error.object[error.start])
+            if beyond or not before.isascii() or PROPER.search(error.object[error.end :]):
+                _refuse_byte(called, line + before.count(b"\n"), error.object[error.start])
             return WESTERN
         beyond = beyond or not text.isascii()
         line += piece.count(b"\n")
     return None
-
-
-def _has_proper_letters(rest: bytes) -> bool:
-    """Say whether there are letters of two or more bytes that are UTF-8."""
-    return (
-        re.search(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}", rest)
-        is not None
-    )
 
 
 def _refuse_byte(path: Path, line: int, byte: int) -> None:
@@ -103,9 +98,9 @@ def _unpacked_name(path: Path) -> str:
     return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
 
 
-def _with_names(source: Path, target: Path) -> Path:
+def _with_names(source: Path, target: Path, called: Path) -> Path:
     """Write a copy with x0, x1, ... on top."""
-    cells, mark = header_of(source)
+    cells, mark = header_of(source, called)
     with target.open("wb") as out:
         out.write(mark.join(f"x{j}" for j in range(len(cells))).encode() + b"\n")
         for k, piece in enumerate(_pieces(source)):
@@ -113,14 +108,14 @@ def _with_names(source: Path, target: Path) -> Path:
     return target
 
 
-def _refuse_rows_as_names(path: Path) -> None:
+def _refuse_rows_as_names(path: Path, called: Path) -> None:
     """Ask about a file whose first line is a row of values, not the names of columns."""
-    names, _ = header_of(path)
+    names, _ = header_of(path, called)
     odd = [name for name in names if MEASURED.match(name)]
     if not odd or _is_an_axis(names):
         return
     raise DataError(
-        f"The first line of {path} looks like a row, not like names of columns: "
+        f"The first line of {called} looks like a row, not like names of columns: "
         f"{odd[0].strip()!r}. If the file has no header, give --no-header (in Python "
         "header=False); the columns are then called x0, x1, ... Otherwise rename this column."
     )
@@ -137,7 +132,7 @@ def _is_an_axis(names: list[str]) -> bool:
 
 def ragged_line(path: Path, delimiter: str, n_cells: int) -> tuple[int, int] | None:
     """Return the first line with another number of cells, and that number."""
-    with _text(path, "utf-8") as text:
+    with _text(path, "utf-8") as text, long_cells():
         rows = csv.reader(text, delimiter=delimiter)
         for cells in rows:
             if cells and len(cells) != n_cells:
@@ -147,7 +142,7 @@ def ragged_line(path: Path, delimiter: str, n_cells: int) -> tuple[int, int] | N
 
 def line_of_row(path: Path, delimiter: str, row: int) -> int:
     """Return the line, counted from 1, in which a row of a CSV file ends."""
-    with _text(path, "utf-8") as text:
+    with _text(path, "utf-8") as text, long_cells():
         rows = csv.reader(text, delimiter=delimiter)
         lines = (rows.line_num for cells in rows if cells)
         return next(islice(lines, row + 1, None))  # the header is the first

@@ -45,11 +45,13 @@ def table_at(path: str | Path, *, sql: str | None = None, header: bool = True) -
         return _of_query(str(path), sql)
     if str(path) == STDIN:
         held = standard_input(_folder())
-        found = _converted(held, header)
-        return TableFile(Path(STDIN), found, _digest(held))
+        found = _converted(held, header, Path(STDIN))
+        return TableFile(Path(STDIN), found, _digest(held), added=int(not header))
     source = Path(path)
     found = _remembered(source, fingerprint(source), header)
-    return TableFile(source) if found == source else TableFile(source, found)
+    if found == source:
+        return TableFile(source)
+    return TableFile(source, found, added=int(not header))
 
 
 def _of_query(place: str, sql: str) -> TableFile:
@@ -61,27 +63,27 @@ def _of_query(place: str, sql: str) -> TableFile:
 @lru_cache(maxsize=16)
 def _remembered(source: Path, mark: str, header: bool) -> Path:
     """Return the readable form of a file; `mark` changes with the file."""
-    return _converted(source, header)
+    return _converted(source, header, source)
 
 
-def _converted(source: Path, header: bool) -> Path:
-    """Return a CSV, Parquet or array file with the same rows."""
+def _converted(source: Path, header: bool, called: Path) -> Path:
+    """Return a CSV, Parquet or array file with the same rows; messages name the file `called`."""
     if source.is_dir():
         parts = formats.files_of_table(source)
         frames = ((part, _inside(part, header).read()) for part in parts)
         return formats.joined(frames, _fresh() / f"{source.name}.parquet")
     name = source.name.lower()
     if unpacking.is_packed(name):
-        return _converted(unpacking.unpacked(source, _fresh()), header)
+        return _converted(unpacking.unpacked(source, _fresh()), header, called)
     if name.endswith((*PARQUET, *ARRAYS)):
         return source
     if (convert := formats.converter(name)) is not None:
         return convert(source, _fresh() / f"{source.stem}.parquet")
-    return readable_csv(source, _fresh, header)
+    return readable_csv(source, _fresh, header, called)
 
 
 def _inside(part: Path, header: bool) -> TableFile:
-    return TableFile(part, _converted(part, header))
+    return TableFile(part, _converted(part, header, part), added=int(not header))
 
 
 def _digest(path: Path) -> str:

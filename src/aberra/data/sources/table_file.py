@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +18,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
-from aberra.data.sources.arrow_frames import frame_of, kind_of_type
-from aberra.data.sources.csv_check import check_csv, header_of
+from aberra.data.sources.arrow_frames import frame_of, kind_of_type, rechunked
+from aberra.data.sources.csv_check import Called, check_csv, header_of
 from aberra.data.sources.csv_text import line_of_row, ragged_line
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
@@ -69,6 +69,8 @@ class TableFile:
         A readable copy, where the file itself is of another kind. None by default.
     digest : str, default=""
         What tells this table from others, where there is no file to look at.
+    added : int, default=0
+        Lines that a copy in CSV has on top of the file: 1 if it got a header.
 
     Examples
     --------
@@ -86,6 +88,7 @@ class TableFile:
     path: Path
     copy: Path | None = None
     digest: str = ""
+    added: int = 0
 
     @property
     def _file(self) -> Path:
@@ -205,7 +208,12 @@ class TableFile:
         """Say where a row is: its line in a CSV file, its position from 0 in others."""
         if self._is_array or self._is_parquet:
             return f"row {row}"
-        return f"line {line_of_row(self._file, self._dialect[1].delimiter, row):,}"
+        line = line_of_row(self._file, self._dialect[1].delimiter, row)
+        return f"line {self._called.line(line)}"
+
+    @property
+    def _called(self) -> Called:
+        return Called(self.path, self.added)
 
     def fingerprint(self) -> str:
         """Return a digest that changes with the file: size, time of change, and both ends."""
@@ -283,7 +291,7 @@ class TableFile:
             groups = list(range(first, len(counts)))
             batches = file.iter_batches(size, row_groups=groups, columns=list(columns))
             n = file.metadata.num_rows
-            for at, table in _rechunked(batches, size, start, int(ends[first])):
+            for at, table in rechunked(batches, size, start, int(ends[first])):
                 yield Chunk(at, frame_of(table)[list(columns)], (at + len(table)) / n)
 
     def _csv_chunks(
@@ -294,7 +302,7 @@ class TableFile:
         convert = self._convert(_types(kinds, guessed), columns)
         total = self._file.stat().st_size
         with self._file.open("rb") as raw, self._opened(raw, parse, convert) as reader:
-            for at, table in _rechunked(reader, size, start, 0):
+            for at, table in rechunked(reader, size, start, 0):
                 frame = frame_of(table, is_csv=True)[list(columns)]
                 yield Chunk(at, frame, min(1.0, raw.tell() / total))
 
@@ -329,8 +337,8 @@ class TableFile:
     def _dialect(self) -> tuple[list[str], pacsv.ParseOptions]:
         """Return the header of a CSV file, and how to parse it, once its quotes are in order."""
         with self._explained():
-            names, mark = header_of(self._file)
-            check_csv(self._file, mark)
+            names, mark = header_of(self._file, self.path)
+            check_csv(self._file, mark, self._called)
         return names, pacsv.ParseOptions(delimiter=mark, newlines_in_values=True)
 
     @contextmanager
@@ -346,6 +354,9 @@ class TableFile:
         try:
             yield
         except pa.ArrowInvalid as error:
+            if "Empty CSV file" in str(error):
+                advice = "Give a table with rows, or --no-header if that line is a row."
+                raise DataError(f"{self.path} has nothing but its first line. {advice}") from error
             if "columns, got" not in str(error):
                 raise
             names, parse = self._dialect
@@ -354,8 +365,9 @@ class TableFile:
                 raise
             line, n = found
             raise DataError(
-                f"{self.path}, line {line:,}: {count(n, 'cell')}, but the header has {len(names)}. "
-                "Correct this line; a cell that holds the delimiter needs quotes."
+                f"{self.path}, line {self._called.line(line)}: {count(n, 'cell')}, but the "
+                f"{'first line' if self.added else 'header'} has {len(names)}. Correct this "
+                "line; a cell that holds the delimiter needs quotes."
             ) from error
 
 
@@ -375,23 +387,3 @@ def _types(kinds: Mapping[str, str], guessed: pa.Schema) -> dict[str, pa.DataTyp
 def _has_decimal_commas(column: pa.Array) -> bool:
     clearly = pc.any(pc.match_substring_regex(column, CLEARLY)).as_py()
     return bool(clearly) and bool(pc.all(pc.match_substring_regex(column, NUMBER)).as_py())
-
-
-def _rechunked(
-    batches: Iterable[pa.RecordBatch], size: int, start: int, at: int
-) -> Iterator[tuple[int, pa.Table]]:
-    """Cut batches, the first of which begins at row `at`, into tables of `size` from `start` on."""
-    held: list[pa.RecordBatch] = []
-    rows = 0
-    for batch in batches:
-        before = max(0, min(len(batch), start - at))
-        at += len(batch)
-        held.append(batch.slice(before))
-        rows += len(batch) - before
-        while rows >= size:
-            table = pa.Table.from_batches(held)
-            yield start, table.slice(0, size)
-            held = table.slice(size).to_batches()
-            start, rows = start + size, rows - size
-    if rows:
-        yield start, pa.Table.from_batches(held)
