@@ -250,14 +250,13 @@ def on_images(name: str, rtol: float, **keywords: Any) -> Case:
 
 def localiser(name: str, **keywords: Any) -> Case:
     rtol = CHOICE if name == "FAnoGAN" else SINGLE  # its critic and generator drive each other
-    return Case(lambda: of_localiser(made(name, **keywords, random_state=0)), rtol, slow=True)
+    return Case(lambda: of_localiser(made(name, **keywords, random_state=0)), rtol)
 
 
 def several(wrap: str, name: str, settings: Mapping[str, Any], keywords: Mapping[str, Any]) -> Case:
     """Return the case of an ensemble of localisers."""
-    return Case(
-        lambda: of_localisers(made(wrap, made(name, **settings), **keywords)), SINGLE, slow=True
-    )
+    slow = name != "IntensityThreshold"  # a network per member
+    return Case(lambda: of_localisers(made(wrap, made(name, **settings), **keywords)), SINGLE, slow)
 
 
 TWO = {"n_members": 2, "random_state": 0}
