@@ -110,6 +110,18 @@ def test_a_coarser_grid_sees_what_is_blurred_to_the_width_of_its_voxels():
     np.testing.assert_allclose(resample(noise, to_array, (7, 8, 9)), expected, atol=1e-3)
 
 
+def test_blur_ends_after_three_deviations():
+    point = np.zeros((41, 3, 3), np.float32)
+    point[20] = 1.0
+    sigma = np.sqrt(4.0**2 - 1) / 2.3548
+    for start in range(4):
+        to_array = np.diag([4.0, 1.0, 1.0, 1.0])
+        to_array[0, 3] = start
+        seen = resample(point, to_array, (10, 3, 3))[:, 1, 1]
+        away = np.abs(start + 4 * np.arange(10) - 20)
+        np.testing.assert_array_equal(seen > 0, away <= round(3 * sigma))
+
+
 def test_scans_are_prepared_as_the_documentation_says():
     said = re.findall(r"^ +(\w+) : .*, default=(.*)$", Preparation.__doc__, re.MULTILINE)
     held = asdict(Preparation())
@@ -170,24 +182,42 @@ def test_each_slice_for_itself_evens_out_a_dark_top():
     assert not apart[2].any()
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"size": 4},
-        {"field": 0.0},
-        {"step": -1.0},
-        {"select": "top"},
-        {"below_top": (20.0, 10.0)},
-        {"min_area": 0.0},
-        {"normalise": "none"},
-        {"white": 130.0},
-        {"black": -1.0},
-        {"head": 1.0},
-    ],
-)
-def test_settings_that_make_no_sense(wrong):
-    with pytest.raises(ValueError, match=rf"{next(iter(wrong))}=.* must"):
-        Preparation(**wrong)
+JUST_FITS = {
+    "size": (8, 4096),
+    "field": (1e-3, 1000.0),
+    "step": (0.1, 1000.0),
+    "below_top": ((0.0, 0.0), (1000.0, 1000.0)),
+    "min_area": (1e-3, 1.0),
+    "black": (0.0, 100.0),
+    "white": (1e-3, 100.0),
+    "head": (0.0, 0.999),
+    "headroom": (1.0, 1e9),
+    "across": (0.0, 999.9),
+}
+JUST_NOT = {
+    "size": (7, 4097, 64.5),
+    "field": (0.0, 1000.1),
+    "step": (0.099, 1000.1, -1.0),
+    "select": ("top",),
+    "below_top": ((-0.1, 10.0), (20.0, 10.0), (10.0, 1000.1)),
+    "min_area": (0.0, 1.001),
+    "normalise": ("none",),
+    "black": (-0.001, 100.1),
+    "white": (0.0, 100.1),
+    "head": (-0.001, 1.0),
+    "headroom": (0.999, np.inf),
+    "across": (-0.001, 1000.0),
+}
+
+
+def test_settings_have_the_range_that_they_say():
+    for name, values in JUST_FITS.items():
+        for value in values:
+            assert getattr(Preparation(**{name: value}), name) == value
+    for name, values in JUST_NOT.items():
+        for value in values:
+            with pytest.raises(ValueError, match=rf"{name}=.* must"):
+                Preparation(**{name: value})
 
 
 def test_where_the_scan_ends_its_background_goes_on():
