@@ -114,6 +114,39 @@ def test_networks_are_made_from_their_plan():
     assert back.layer.weight.equal(net.layer.weight)
 
 
+@dataclass(frozen=True)
+class Deep:
+    widths: tuple[int, ...]
+
+
+class DeepNet(nn.Module):
+    plan: Deep
+
+    def __init__(self, plan: Deep) -> None:
+        assert max(plan.widths) <= 64, "no plan that asks for memory is carried out"
+        super().__init__()
+        self.plan = plan
+        self.layers = nn.ModuleList(nn.Linear(1, 1, bias=False) for _ in plan.widths)
+
+
+def test_a_plan_that_asks_for_more_than_the_file_holds_is_refused_before_it_is_carried_out():
+    node, arrays = written([DeepNet(Deep((64,) * 64))], list[DeepNet])
+    plan, kind = node[0]["plan"], kind_of(list[DeepNet])
+    (back,) = kind.decode(node, Reader(dict(arrays)), "x")
+    assert len(back.layers) == 64
+    plan["widths"] = [1] * 63 + [65]
+    with pytest.raises(ModelFileError, match=r"x.*plan\.widths.*65 is more than all numbers"):
+        kind.decode(node, Reader(dict(arrays)), "x")
+    plan["widths"] = [1] * 65
+    with pytest.raises(ModelFileError, match="65 entries, but a network has few layers"):
+        kind.decode(node, Reader(dict(arrays)), "x")
+    node, arrays = written([Net(Plan(99))], list[Net])  # 99 weights and the constant: 100 numbers
+    for width, words in ((100, "do not fit the plan"), (101, "101 is more than all numbers")):
+        node[0]["plan"]["width"] = width
+        with pytest.raises(ModelFileError, match=words):
+            kind_of(list[Net]).decode(node, Reader(dict(arrays)), "x")
+
+
 def test_arrays_of_any_shape():
     hint = dict[str, Annotated[Tensor, AnyShape(dtype="float32")]]
     node, arrays = written({"a": zeros(2, 3)}, hint)
