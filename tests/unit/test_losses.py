@@ -1,11 +1,13 @@
 """The weighted objectives against their definitions, written out with loops."""
 
 import numpy as np
+import pytest
 import torch
 
 from aberra.detectors.convolutions import batches
 from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
 from aberra.detectors.training import batch_length
+from aberra.errors import DataError
 from aberra.twister import Twister
 
 M, D, B = 3, 4, 5
@@ -72,8 +74,11 @@ def test_batches_visit_each_drawn_row_at_most_once_per_epoch():
         assert len(seen.unique()) == 48
 
 
-def test_batch_length_never_exceeds_the_rows():
+def test_batch_length_never_exceeds_the_rows_and_is_a_multiple_of_sixteen():
     assert batch_length(1000, 128) == 128
     assert batch_length(100, 128) == 96
+    assert [batch_length(n, 50) for n in (2, 15, 16, 17, 31, 32, 99)] == [2, 15, 16, 16, 16, 32, 48]
+    with pytest.raises(DataError, match="at least 2 rows"):
+        batch_length(1, 128)
     assert batch_length(5, 128) == 5
     assert np.all([batch_length(n, 128) >= 1 for n in range(2, 300)])

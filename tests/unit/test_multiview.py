@@ -184,6 +184,11 @@ def test_tails_are_ranks_from_both_ends_counted_by_trust():
     np.testing.assert_allclose(tails.oddness(x), -np.log((shares + 0.5) / 10.5), rtol=1e-6)
     outside = tails.oddness(single([[-0.1], [2.1]]))
     np.testing.assert_allclose(outside, -np.log(0.5 / 10.5), rtol=1e-6)
+    two = column_tails(single([[0.0, 1.0], [1.0, 3.0]]), np.ones(2))
+    for name in ("start", "per_unit"):  # compiled code would look for a place that is not there
+        for wrong in ([np.nan, 1.0], [1.0, np.inf]):
+            with pytest.raises(ValueError, match="not finite"):
+                replace(two, **{name: np.float32(wrong)})
 
 
 def test_neighbour_distance_is_that_to_the_third_landmark():
