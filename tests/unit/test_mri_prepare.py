@@ -150,6 +150,15 @@ def test_slices_are_chosen_by_area():
     depths = place_slices(brain, scan.anatomy, recipe).below_top
     # The cross-section of an ellipsoid falls to 3/4 half way between its middle and its pole.
     np.testing.assert_allclose((depths[0], depths[-1]), (39.0, 117.0), atol=6.0)
+    steps = np.zeros((8, 8, 10), bool)  # planes of 1, 2, 3, 4, 3, 4, 2 voxels, the top one first
+    for depth, n in enumerate([1, 2, 3, 4, 3, 4, 2]):
+        steps[2, 2 : 2 + n, 9 - depth] = True
+    for share, first, last in ((1.0, 3, 5), (0.75, 2, 5), (0.5, 1, 6), (0.51, 2, 5), (0.25, 0, 6)):
+        recipe = Preparation(select="area", min_area=share, step=1.0)
+        found = place_slices(steps, np.eye(4), recipe).below_top
+        np.testing.assert_array_equal(found, np.arange(first, last + 1))
+    thick = place_slices(steps, np.eye(4), Preparation(select="area", min_area=0.9, step=2.0))
+    np.testing.assert_array_equal(thick.below_top, [4.0])  # 4 + 3 + 4 voxels; halves go to even
 
 
 @pytest.mark.parametrize("shift", [0.0, 21.0])
