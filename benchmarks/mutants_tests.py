@@ -38,7 +38,7 @@ MODEL_FILE = (
 )  # fmt: skip
 
 TESTS: dict[str, tuple[str, ...]] = {
-    "robust/adc.py": (*_unit("rounds"), ALGORITHM, MAPS, f"{WHOLE}any_size.py", ENSEMBLES),
+    "robust/adc.py": (*_unit("rounds"), ALGORITHM, MAPS, ENSEMBLES, f"{WHOLE}any_size.py"),
     "robust/by_blocks.py": (*_unit("blocks"), *BLOCKS[:2]),
     "robust/committee.py": (MAPS, ENSEMBLES),
     "robust/ensemble.py": (MAPS, ENSEMBLES, *_unit("workflow_plan"), f"{WHOLE}foreign.py"),
@@ -53,11 +53,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "robust/weighting.py": (*_unit("weighting", "rounds"), ALGORITHM),
     "diffusion/losses.py": DIFFUSION[:2],
     "diffusion/noise.py": _unit("noise"),
-    "diffusion/process.py": DIFFUSION[:2],
+    "diffusion/process.py": (*DIFFUSION[:2], *_unit("loop")),
     "diffusion/simplex.py": _unit("noise"),
     "diffusion/simplex_cpu.py": _unit("noise"),
     "diffusion/training.py": (DIFFUSION[0], DIFFUSION[3], *_unit("watching")),
-    "loop.py": (STEPS, *_unit("watching"), f"{WHOLE}diffusion_training.py"),
+    "loop.py": (*_unit("loop"), STEPS, *_unit("watching"), f"{WHOLE}diffusion_training.py"),
     "detectors/aims.py": COMPILED,
     "detectors/autoencoder.py": (*NETWORKS, PARTS),
     "detectors/base.py": (*_unit("ocsvm", "weights_arrive"), ENSEMBLES),
@@ -101,7 +101,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "localise/relative.py": (*_unit("findings"), *SCORED),
     "localise/restorers.py": LOCALISE,
     "localise/volumes.py": (*SCORED, *_unit("findings"), *SCANS),
-    "localise/walk.py": (STEPS, *_unit("localise")),
+    "localise/walk.py": (STEPS, *_unit("loop", "localise")),
     "ordinary.py": _unit("thresholds", "weighting"),
     "thresholds.py": _unit("thresholds"),
     "metrics.py": _unit("metrics", "segmentation_metrics"),
@@ -119,11 +119,11 @@ TESTS: dict[str, tuple[str, ...]] = {
     "data/mri/volume.py": _unit("mri_volume", "mri_nifti", "mri_prepare", "mri_dicom"),
     "data/mri/prepare.py": _unit("mri_prepare", "scored_volumes"),
     "data/mri/nifti.py": _unit("mri_nifti", "mri_volume"),
-    "nets/checkpoint.py": (f"{WHOLE}diffusion_training.py", *LOCALISE),
+    "nets/checkpoint.py": (*_unit("loop"), f"{WHOLE}diffusion_training.py", *LOCALISE),
     "nets/conv.py": (*NETWORKS, f"{WHOLE}images.py"),
     "nets/discriminator.py": (STEPS, f"{WHOLE}diffusion_training.py"),
     "nets/stacked.py": COMPILED,
-    "nets/unet.py": (STEPS, f"{WHOLE}diffusion_training.py", *_unit("localise")),
+    "nets/unet.py": (*_unit("loop"), STEPS, *_unit("patch_finder")),
 }
 
 # Modules that declare parameters: their defaults are promises.
