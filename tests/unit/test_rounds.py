@@ -1,6 +1,7 @@
 """Rounds of several ensembles at once, what a history counts, and what a stream calls odd."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 
 from aberra import ADC, IADC, MultiView
 from aberra.detectors.foreign import as_trainer
+from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round
 from aberra.robust.rounds import Setup, Turn, train_round
 from aberra.robust.sample import MOST_ROWS
@@ -69,6 +71,44 @@ def test_a_detector_that_draws_rows_itself_is_given_all_of_them():
         model.set_params(random_state=0).fit(ROWS, sample_weight=weights)
     np.testing.assert_array_equal(drawn[0], [np.arange(60)] * 2)
     assert drawn[1].min() >= 10
+
+
+def part_of_committee(height, n=2, **more):
+    """Stands for members that were trained somewhere: each gives its height for everything."""
+    said = []
+    given = {"n_members": n, "in_threads": True, "tile_rows": 8, **more}
+    return SimpleNamespace(
+        **given,
+        said=said,
+        scores=lambda tile: np.full((n, len(tile)), height),
+        maps=lambda tile: np.full((n, len(tile), 2, 2), height),
+        maps_and_scores=lambda tile: (np.full((n, len(tile), 2, 2), height),
+                                      np.full((n, len(tile)), height)),
+        restored=lambda tile: np.full((n, len(tile), 1, 2, 2), height),
+        why_not_finite=lambda model: f"{model} {height}",
+        why_all_equal=lambda: f"equal {height}",
+        probe=lambda n_features, image_shape: said.append((n_features, image_shape)),
+    )  # fmt: skip
+
+
+def test_a_committee_answers_for_all_its_parts():
+    parts = [part_of_committee(1.0), part_of_committee(5.0, 1)]
+    both = Committee(parts)
+    assert (both.n_members, both.in_threads, both.tile_rows) == (3, True, 8)
+    tile = np.zeros((4, 2))
+    heights = [1.0, 1.0, 5.0]
+    maps, scores = both.maps_and_scores(tile)
+    assert both.scores(tile)[:, 0].tolist() == scores[:, 3].tolist() == heights
+    assert both.maps(tile)[:, 3, 1, 1].tolist() == maps[:, 0, 0, 1].tolist() == heights
+    assert both.restored(tile)[:, 0, 0, 0, 0].tolist() == heights
+    assert both.why_not_finite("M") == "M 1.0"
+    assert both.why_all_equal() == "equal 1.0"
+    both.probe(7, None)
+    assert [part.said for part in parts] == [[(7, None)]] * 2
+    alone = Committee(parts[1:])
+    assert alone.why_all_equal() == "equal 5.0"
+    assert not Committee([parts[0], part_of_committee(2.0, in_threads=False)]).in_threads
+    assert Committee([parts[0], part_of_committee(2.0, tile_rows=None)]).tile_rows is None
 
 
 def history_of(*rounds, trust="median", **more):
