@@ -40,7 +40,7 @@ MODEL_FILE = (
 TESTS: dict[str, tuple[str, ...]] = {
     "robust/adc.py": (*_unit("rounds"), ALGORITHM, MAPS, ENSEMBLES, f"{WHOLE}any_size.py"),
     "robust/by_blocks.py": (*_unit("blocks"), *BLOCKS[:2]),
-    "robust/committee.py": (MAPS, ENSEMBLES),
+    "robust/committee.py": (*_unit("rounds"), MAPS, ENSEMBLES),
     "robust/ensemble.py": (MAPS, ENSEMBLES, *_unit("workflow_plan"), f"{WHOLE}foreign.py"),
     "robust/history.py": ROUNDS,
     "robust/iadc.py": (*ROUNDS[2:], *_unit("workflow_plan"), MAPS),
