@@ -78,6 +78,8 @@ REASONS: tuple[Reason, ...] = (
                    "return (w * norms).mean")),
     Reason(E, "detectors/base.py", "TABLE_TILE = 1024", "1024 -> 2048",
            "how many rows are scored at a time"),
+    Reason(E, "detectors/base.py", "IMAGE_TILE = 128", "128 -> 256",
+           "how many images are scored at a time"),
     Reason(E, "localise/frame.py", "if self.grid != self.image_shape[1:]:", "1 -> 2",
            "an image of the right size is brought to the same size, which leaves it as it is"),
     Reason(E, "localise/protocols.py", "distinct = np.flatnonzero(np.diff(at[order]",

@@ -56,7 +56,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "diffusion/process.py": (*DIFFUSION[:2], *_unit("loop")),
     "diffusion/simplex.py": _unit("noise"),
     "diffusion/simplex_cpu.py": _unit("noise"),
-    "diffusion/training.py": (DIFFUSION[0], DIFFUSION[3], *_unit("watching")),
+    "diffusion/training.py": (DIFFUSION[0], *_unit("loop"), DIFFUSION[3], *_unit("watching")),
     "loop.py": (*_unit("loop"), STEPS, *_unit("watching"), f"{WHOLE}diffusion_training.py"),
     "detectors/aims.py": COMPILED,
     "detectors/autoencoder.py": (*NETWORKS, PARTS),

@@ -10,6 +10,7 @@ from torch import nn
 
 from aberra import loop
 from aberra.diffusion.process import cosine_schedule, linear_schedule, walk
+from aberra.diffusion.training import DiffusionRun
 from aberra.errors import DivergenceError, ModelFileError
 from aberra.localise.walk import Denoisers, Walk
 from aberra.loop import Batch, Keeping, Run, Tempo, batch_of, train
@@ -258,6 +259,23 @@ def test_a_denoiser_is_told_the_time_in_thousandths():
     x = torch.rand(2, 1, 4, 4)
     assert torch.equal(net(x, torch.tensor([0.25, 1.0])), x)
     assert net.unet.given[1].tolist() == [250, 1000]
+
+
+@pytest.mark.parametrize(
+    ("highest", "expected"), [(0.5, {1, 2, 3, 4, 5}), (0.01, {1}), (0.12, {1})]
+)
+def test_steps_are_drawn_from_the_first_to_the_highest(highest, expected):
+    batch = batch_of(IMAGES, WEIGHTS, 200, 3, 5, Place(CPU))
+    plan = SimpleNamespace(n_steps=10, highest=highest, noise="gaussian", discriminator=None)
+    found = DiffusionRun.draw(SimpleNamespace(plan=plan), batch)
+    assert set(found.t.tolist()) == expected
+    assert found.eps is found.eps_real is found.z
+    assert found.eps.shape == batch.x.shape
+    plan.discriminator = PLAN
+    fields = DiffusionRun.draw(SimpleNamespace(plan=plan), batch)
+    assert not torch.equal(fields.eps, fields.eps_real)
+    assert not torch.equal(fields.z, fields.eps_real)
+    assert not torch.equal(fields.z, fields.eps)
 
 
 @pytest.mark.parametrize("n_steps", [7, 30, 1000])
