@@ -57,6 +57,8 @@ REASONS: tuple[Reason, ...] = (
            "a moment that is exactly so many minutes later"),
     Reason(E, "localise/healing.py", "bad = code_surprise", "Lt -> LtE",
            "a likelihood that is exactly the limit, which floats never meet"),
+    Reason(E, "detectors/compiled_training.py", "own = slice(start - chain.widths[0]", "Sub -> Add",
+           "where the statistics of a layer end, of which only as many are read as it has units"),
     Reason(E, "detectors/compiled_training.py", "return _towards_input(x, last", "GtE -> Gt",
            "A is never the first layer: RSRAE wants a layer before it"),
     Reason(E, "detectors/compiled_forest.py", "if values[k + 1] <= values[k]:", "LtE -> Lt",

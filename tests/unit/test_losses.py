@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from aberra import AutoEncoder
 from aberra.detectors.convolutions import batches
 from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
 from aberra.detectors.training import batch_length
@@ -82,3 +83,14 @@ def test_batch_length_never_exceeds_the_rows_and_is_a_multiple_of_sixteen():
         batch_length(1, 128)
     assert batch_length(5, 128) == 5
     assert np.all([batch_length(n, 128) >= 1 for n in range(2, 300)])
+
+
+@pytest.mark.parametrize("shape", [(64, 6), (64, 1, 8, 8)], ids=["table", "images"])
+def test_the_loss_of_an_epoch_is_a_mean_over_its_batches(shape):
+    rows = np.random.default_rng(0).random(shape)
+    given = {"epochs": 2, "learning_rate": 1e-9, "random_state": 0}  # nothing is learnt
+    found = [AutoEncoder(batch_size=size, **given).fit(rows).losses_ for size in (64, 32, 16)]
+    np.testing.assert_allclose(found, found[0][0], rtol=0.1)
+    assert np.shape(found) == (3, 2)
+    per_number = found[0][0] / np.prod(shape[1:])
+    assert 0.02 < per_number < 0.5  # of numbers between 0 and 1
