@@ -169,7 +169,8 @@ for _cases, _modules in (
     (("NearestHealthy", "NearestHealthy, harmonised"), ("localise/nearest.py",)),
     (("VQTransformer",), ("localise/healing.py",)),
     (("VQTransformer", "SpatialAE", "DenseVAE", "FAnoGAN"), ("localise/reconstruction.py",)),
-    (("PatchFinder",), ("localise/patch_finder.py", "localise/patches.py")),
+    (("PatchFinder",), ("localise/patch_finder.py", "nets/unet.py")),
+    (("patches of PatchFinder",), ("localise/patches.py",)),
 ):  # fmt: skip
     for _module in _modules:
         TESTS[_module] += _same_numbers(*_cases)

@@ -126,6 +126,21 @@ def of_localisers(model: Any) -> Found:
     return of_detector(model, images(12), new) | {"maps": model.anomaly_map(new)}
 
 
+def of_patches() -> Found:
+    """Return what `PatchFinder` learns from: images with something foreign, in other contrasts."""
+    import torch
+
+    from aberra.localise.patches import pasted, recontrasted
+    from aberra.loop import Batch
+    from aberra.rng import torch_generator
+
+    x = torch.from_numpy(2 * np.clip(images(96), 0, 1) - 1)
+    batch = Batch(x, torch.ones(len(x)), torch_generator(7), len(x), slice(len(x)))
+    dirty, cover = pasted(x, batch)
+    other = recontrasted(x, batch, 0.5, (0.7, 1.3), 0.2)
+    return {"dirty": dirty.numpy(), "cover": cover.numpy(), "other": other.numpy()}
+
+
 def map_threshold(model: Any) -> float:
     """Return the height of the map above which a pixel is flagged, whichever checkout this is."""
     return model.map_threshold_ if hasattr(model, "map_threshold_") else model.threshold_
@@ -312,6 +327,7 @@ CASES: dict[str, Case] = {
         SINGLE,
         slow=True,
     ),
+    "patches of PatchFinder": Case(of_patches, SINGLE),
     "ADC(IntensityThreshold)": several("ADC", "IntensityThreshold", LEVEL, FEW),
     "IADC(IntensityThreshold)": several("IADC", "IntensityThreshold", LEVEL, ROUNDS),
     "IADC(DDPM)": several("IADC", "DDPM", DIFFUSION, {**TWO, "max_rounds": 2}),
