@@ -82,6 +82,8 @@ REASONS: tuple[Reason, ...] = (
            "how many rows are scored at a time"),
     Reason(E, "detectors/base.py", "IMAGE_TILE = 128", "128 -> 256",
            "how many images are scored at a time"),
+    Reason(E, "detectors/training.py", "return size - size % LANES", "GtE -> Gt",
+           "a batch of just as many rows as there are lanes has them either way"),
     Reason(E, "localise/frame.py", "if self.grid != self.image_shape[1:]:", "1 -> 2",
            "an image of the right size is brought to the same size, which leaves it as it is"),
     Reason(E, "localise/protocols.py", "distinct = np.flatnonzero(np.diff(at[order]",
