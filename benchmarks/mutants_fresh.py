@@ -107,26 +107,54 @@ def _try(waiting: list[tuple[Mutant, Line]]) -> None:
 def table(args: argparse.Namespace) -> None:
     """Write the score of every draw, and what is left of all."""
     lines = _last_words()
-    parts = [f"# Fresh mutants\n\n{__doc__}\n## Draw by draw\n"]
-    parts += [*_draws(lines), *survivors(lines)]
+    draws = {seed: [x for x in lines if x["seed"] == seed] for seed in _seeds(lines)}
+    *_, last = (own for own in draws.values() if not _is_part(own))
+    first, counted = _at_first(last)
+    said = (
+        f"Of the last draw of all modules, {first} of {counted} mutants that are not equivalent "
+        f"({100 * first / counted:.0f} %) were noticed at once.\n"
+    )
+    parts = [f"# Fresh mutants\n\n{__doc__}\n## Draw by draw\n", said]
+    parts += [*_draws(draws), *survivors(lines)]
     RESULTS.with_suffix(".md").write_text("\n".join(parts) + "\n")
+    print(said)
 
 
-def _draws(lines: list[Line]) -> Iterator[str]:
+def _seeds(lines: list[Line]) -> list[int]:
+    return list(dict.fromkeys(line["seed"] for line in lines))
+
+
+def _is_part(own: list[Line]) -> bool:
+    return any("part" in line for line in own)
+
+
+def _at_first(own: list[Line]) -> tuple[int, int]:
+    """Return how many were noticed at first, and how many are not equivalent."""
+    same = [x for x in own if x["killed_by"] is None and reason_for(x)[0] == "equivalent"]
+    return sum(line["at_first"] for line in own), len(own) - len(same)
+
+
+def _draws(draws: dict[int, list[Line]]) -> Iterator[str]:
     yield (
         "| draw | modules | drawn | equivalent | noticed at first | % of not equivalent "
         "| noticed now | accepted | left |"
     )
     yield "|---|---|---|---|---|---|---|---|---|"
-    for seed in dict.fromkeys(line["seed"] for line in lines):
-        own = [line for line in lines if line["seed"] == seed]
-        dead = sum(line["killed_by"] is not None for line in own)
+    for seed, own in draws.items():
+        first, counted = _at_first(own)
         kinds = [reason_for(line)[0] for line in own if line["killed_by"] is None]
-        first, same = sum(line["at_first"] for line in own), kinds.count("equivalent")
-        share = f"{100 * first / max(1, len(own) - same):.0f}"
-        which = "some" if any("part" in line for line in own) else "all"
-        counts = (dead, kinds.count("accepted"), kinds.count("survived"))
-        yield f"| {' | '.join(map(str, (seed, which, len(own), same, first, share, *counts)))} |"
+        cells = (
+            seed,
+            "some" if _is_part(own) else "all",
+            len(own),
+            len(own) - counted,
+            first,
+            f"{100 * first / max(1, counted):.0f}",
+            len(own) - len(kinds),
+            kinds.count("accepted"),
+            kinds.count("survived"),
+        )
+        yield f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:

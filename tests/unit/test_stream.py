@@ -196,6 +196,10 @@ def test_remembered_rows_are_trained_on_at_the_level_of_the_last_ones():
     assert stream.level_.tolist() == [0, 70]
     np.testing.assert_array_equal(stream.rows_, rows)
     np.testing.assert_array_equal(seen_by[-1], rows * [1, 0] + [0, 70])
+    frames = clone(stream)
+    for k in range(3):  # of a frame those columns move that have moved since any of the rows
+        frames.partial_fit(pd.DataFrame(rows[50 * k : 50 * k + 50], columns=["a", "b"]))
+    np.testing.assert_array_equal(seen_by[-1], rows * [1, 0] + [0, 70])
     # They may come next at the pace, or return to what was left: each as the last fit wants it.
     worlds = stream._aligned(rows[:1])
     assert [world[0, 1] for world in worlds] == [0, 70, 40]
