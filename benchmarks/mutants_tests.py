@@ -88,7 +88,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "localise/diffusion_settings.py": _unit("diffusion_settings"),
     "localise/findings.py": (*_unit("findings"), *SCORED),
     "localise/frame.py": LOCALISE,
-    "localise/healing.py": _unit("localisers_rivals"),
+    "localise/healing.py": _unit("localisers_rivals", "soundness"),
     "localise/healthy.py": (*SCORED, *_unit("findings"), *SCANS),
     "localise/intensity.py": (*_unit("nearest"), *LOCALISE),
     "localise/likeness.py": _unit("likeness", "scored_volumes", "nearest"),

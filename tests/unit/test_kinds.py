@@ -7,7 +7,7 @@ import pytest
 
 from aberra import OCSVM, load, save
 from aberra.errors import ModelFileError
-from aberra.model_file import container, load_card, load_notes, load_versions
+from aberra.model_file import _explained, container, load_card, load_notes, load_versions
 from aberra.model_file.archives import _estimators
 from aberra.model_file.composite import NamedBy, OneOf, Part
 from aberra.model_file.derive import CLASSES
@@ -263,3 +263,18 @@ def test_a_header_is_of_one_format_and_as_long_as_it_says():
     ):
         with pytest.raises(ModelFileError, match=words):
             container.unpack(forged)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(28, "No space left"), "Cannot save to m: No space left. "),
+        (OSError("the disk is odd"), "Cannot save to m: the disk is odd. "),
+        (ModelFileError("wrong."), "Cannot save to m: wrong."),
+        (KeyError("part"), "Cannot save to m: KeyError: 'part'"),
+    ],
+)
+def test_whatever_goes_wrong_names_the_file(error, words):
+    with pytest.raises(ModelFileError) as raised, _explained("save to", "m"):
+        raise error
+    assert str(raised.value).startswith(words)

@@ -80,3 +80,8 @@ def test_means_and_deviations_of_a_written_example():
     low = min_max(data)
     assert (low.shift.tolist(), low.factor.tolist()) == ([1, 10], [0.5, 1])
     assert scale(np.asfortranarray(data)).flags.c_contiguous
+
+
+def test_the_least_span_that_counts():
+    for span, factor in ((1e-200, 1.0), (2e-200, 5e199)):
+        assert min_max(np.array([[0.0], [span]])).factor[0] == pytest.approx(factor)
