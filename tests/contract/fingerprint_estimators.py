@@ -99,10 +99,10 @@ def of_rounds(model: Any) -> Found:
     }
 
 
-def of_localiser(model: Any, **fit: Any) -> Found:
+def of_localiser(model: Any, channels: int = 1, **fit: Any) -> Found:
     """Fit a localiser; return what it shows in new images."""
-    model.fit(images(), **fit)
-    new = images(20, seed=4)
+    model.fit(images(channels=channels), **fit)
+    new = images(20, channels, seed=4)
     return {
         "scores": model.anomaly_score(new),
         "maps": model.anomaly_map(new),
@@ -263,9 +263,9 @@ def on_images(name: str, rtol: float, **keywords: Any) -> Case:
     )
 
 
-def localiser(name: str, **keywords: Any) -> Case:
+def localiser(name: str, channels: int = 1, **keywords: Any) -> Case:
     rtol = CHOICE if name == "FAnoGAN" else SINGLE  # its critic and generator drive each other
-    return Case(lambda: of_localiser(made(name, **keywords, random_state=0)), rtol)
+    return Case(lambda: of_localiser(made(name, **keywords, random_state=0), channels), rtol)
 
 
 def several(wrap: str, name: str, settings: Mapping[str, Any], keywords: Mapping[str, Any]) -> Case:
@@ -274,6 +274,7 @@ def several(wrap: str, name: str, settings: Mapping[str, Any], keywords: Mapping
     return Case(lambda: of_localisers(made(wrap, made(name, **settings), **keywords)), SINGLE, slow)
 
 
+COLOURED = ("IntensityThreshold", "NearestHealthy", "PatchFinder", "DenseVAE", "VQTransformer")
 TWO = {"n_members": 2, "random_state": 0}
 DEFAULTS = {"MultiView": DOUBLE, "OCSVM": CHOICE, "HybridOCSVM": CHOICE, "AutoEncoder": SINGLE,
             "DeepSVDD": SINGLE, "RSRAE": SINGLE, "DAGPR": SINGLE, "ADC": DOUBLE,
@@ -322,6 +323,7 @@ CASES: dict[str, Case] = {
         SINGLE,
     ),
     **{label: localiser(name, **own) for label, (name, own) in LOCALISERS.items()},
+    **{f"{name}, colour": localiser(name, 3, **LOCALISERS[name][1]) for name in COLOURED},
     "DDPM, weighted patients": Case(
         lambda: of_calibrated(made("DDPM", **DIFFUSION, random_state=0)),
         SINGLE,
