@@ -11,6 +11,7 @@ from aberra.model_file import _explained, container, load_card, load_notes, load
 from aberra.model_file.archives import _estimators
 from aberra.model_file.composite import NamedBy, OneOf, Part
 from aberra.model_file.derive import CLASSES
+from aberra.model_file.foreign import Foreign
 from aberra.model_file.kinds import (
     Array,
     As,
@@ -194,6 +195,11 @@ def test_a_random_state_goes_on_where_it_stood():
     other = np.random.RandomState(np.random.PCG64(0))
     with pytest.raises(ModelFileError, match="PCG64"):
         VALUES.encode(other, Writer(), "x")
+
+
+def test_an_archive_is_a_row_of_bytes():
+    for array in (np.zeros(4), np.zeros((2, 2), np.uint8), np.zeros((), np.uint8)):
+        refused(Foreign(), "C", "the archive has type", {"x.y": array})
 
 
 def test_parts_of_a_detector_are_found_down_to_twenty_levels():

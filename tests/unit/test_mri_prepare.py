@@ -138,6 +138,14 @@ def test_slices_are_chosen_by_depth():
     )
     middle = apply_affine(grid.affine, [3, 31.5, 31.5])[:2]
     np.testing.assert_allclose(middle, 0.0, atol=1.0)  # the phantom's brain is centred
+    leaning = np.zeros((30, 8, 12), bool)  # every plane lies two voxels further to the right
+    for depth in range(10):
+        leaning[2 * depth : 2 * depth + 3, 2:5, 11 - depth] = True
+    for step, planes in ((1.0, [3, 4, 5]), (2.0, [2, 3, 4, 5, 6])):  # half a step belongs to them
+        found = place_slices(leaning, np.eye(4), Preparation(below_top=(3.0, 5.0), step=step))
+        size = found.shape[2]
+        middle = apply_affine(found.affine, [0, (size - 1) / 2, (size - 1) / 2])[:2]
+        np.testing.assert_allclose(middle, [2 * np.mean(planes) + 1, 3])
     everything = place_slices(brain, scan.anatomy, Preparation(below_top=(0.0, 900.0)))
     assert everything.below_top[-1] <= 156.0
     with pytest.raises(DataError, match=r"brain is 148 mm high, and slices were asked for 300"):

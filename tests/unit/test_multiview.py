@@ -315,9 +315,10 @@ def test_gaps_count_as_the_median_and_as_evidence():
     np.testing.assert_array_equal(nats[3:], 0.0)
     two = shared.evidence.nats(np.array([[np.nan, np.nan, 0.1]]))  # together they count double
     np.testing.assert_allclose(two, -np.log(rate[0]) - 2 * np.log(rate[1]) - usual)
-    model = IADC(missing="impute", random_state=0).fit(X)
     empty = np.full((1, 3), np.nan)
-    assert model.anomaly_score(empty) > model.anomaly_score(X).max()
+    for model in (MultiView(missing="impute"), IADC(missing="impute")):
+        model.set_params(random_state=0).fit(X)
+        assert model.anomaly_score(empty) > model.anomaly_score(X).max()
     shares = model.explain(X[:1])
     assert shares.argmax() == 1
 

@@ -267,6 +267,10 @@ def test_discoveries_are_those_of_benjamini_and_hochberg():
     slow = max((k for k in range(1, 7) if np.sort(p)[k - 1] <= 0.05 * k / 6), default=0)
     np.testing.assert_array_equal(discoveries(p, 0.05), p <= np.sort(p)[slow - 1])
     assert slow == 4
+    border = np.array([0.25, 0.5, 0.75, 1.0])  # each is just rate k / n for the rate 1
+    assert discoveries(border, 1.0).all()
+    assert discoveries(border, 0.5).sum() == 0
+    assert discoveries(np.array([0.125, 0.9, 0.9, 0.9]), 0.5).tolist() == [True] + [False] * 3
     assert not discoveries(np.full(5, 0.5), 0.05).any()
 
 
