@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor, nn, zeros
 
 from aberra.declare import AnyShape, Shape, Size
 from aberra.errors import ModelFileError
-from aberra.model_file.derive import kind_of
+from aberra.model_file.derive import kind_of, member_part
 from aberra.model_file.kinds import Reader, Writer
 
 Array = NDArray[np.float64]
@@ -90,6 +91,25 @@ def test_a_name_leads_only_to_classes_that_the_types_mention():
     node["parts"][1] = {"Outer": node["parts"][1]["Other"]}
     with pytest.raises(ModelFileError, match=r"x\.parts\.1"):
         kind_of(Outer).decode(node, Reader(arrays), "x")
+
+
+class Held:
+    members_: Inner
+
+
+def test_methods_that_are_loaded_are_asked_before_others_are_loaded(monkeypatch):
+    asked = []
+
+    def method(name, module, takes="tables"):
+        return SimpleNamespace(module=module, takes=takes, load=lambda: asked.append(name) or Held)
+
+    every = [method("later", "not.loaded"), method("ensemble", "sys", "anything"),
+             method("here", "sys")]  # fmt: skip
+    monkeypatch.setattr("aberra.model_file.derive.methods", lambda: every)
+    assert member_part("Inner").cls is Inner
+    assert asked == ["here"]
+    assert member_part("Nobody") is None
+    assert asked == ["here", "here", "later"]
 
 
 @dataclass(frozen=True)
