@@ -89,6 +89,17 @@ def test_a_frame_written_out():
     assert (flat.low, flat.high) == (3, 4)
 
 
+@pytest.mark.parametrize(("holdout", "n_held"), [(0.0, 0), (0.1, 0), (0.5, 2), (0.99, 3)])
+def test_at_least_one_image_trains(holdout, n_held):
+    model, rng = IntensityThreshold(holdout=holdout), np.random.default_rng(0)
+    assert model._held_out(4, None, np.ones(4), rng).sum() == n_held
+    patients = model._held_out(8, [1, 1, 2, 2, 3, 3, 4, 4], np.ones(8), rng)
+    assert patients.sum() == 2 * n_held
+    assert (patients[::2] == patients[1::2]).all()  # all images of a patient
+    with pytest.raises(DataError, match="`groups` has shape"):
+        model._held_out(4, [1, 2], np.ones(4), rng)
+
+
 def test_bytes_are_scaled_by_their_range_and_others_by_the_data():
     assert frame_for(np.full((1, 1, 8, 8), 7, np.uint8), (1, 8, 8), 64, 8).high == 255
     frame = frame_for(np.array([[[[-2.0, 4.0]]]]), (1, 1, 2), 64, 1)

@@ -6,6 +6,7 @@ import torch
 
 from aberra import AutoEncoder
 from aberra.detectors.convolutions import batches
+from aberra.detectors.foreign import as_trainer
 from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
 from aberra.detectors.training import batch_length
 from aberra.errors import DataError
@@ -94,3 +95,16 @@ def test_the_loss_of_an_epoch_is_a_mean_over_its_batches(shape):
     assert np.shape(found) == (3, 2)
     per_number = found[0][0] / np.prod(shape[1:])
     assert 0.02 < per_number < 0.5  # of numbers between 0 and 1
+
+
+@pytest.mark.parametrize("shape", [(64, 6), (64, 1, 8, 8)], ids=["table", "images"])
+def test_the_loss_of_an_epoch_is_a_mean_over_the_members(shape):
+    rows = np.random.default_rng(0).random(shape).reshape(64, -1)
+    found = []
+    for m in (1, 3):
+        given = {"epochs": 1, "learning_rate": 1e-9, "batch_size": 16}
+        trainer = as_trainer(AutoEncoder(**given), None if len(shape) == 2 else shape[1:])
+        drawn, weights = np.tile(np.arange(64), (m, 1)), np.ones((m, 64))
+        trainer._train(trainer._prepare(rows), drawn, weights, list(range(m)))
+        found.append(trainer.losses_[0])
+    assert found[1] == pytest.approx(found[0], rel=0.15)

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 
 from aberra import ADC, IADC, MultiView
 from aberra.detectors.foreign import as_trainer
+from aberra.errors import RoundsExhaustedWarning
 from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round
 from aberra.robust.rounds import Setup, Turn, train_round
@@ -168,3 +169,11 @@ def test_a_clean_round_of_a_file_is_known_by_its_reason():
 def test_a_round_says_itself_in_a_few_words():
     assert history_of(ROWS[:, 0]).note() == "round 1: first round"
     assert history_of(ROWS[:, 0], -ROWS[:, 0]).note() == "round 2: 30 rows crossed"
+
+
+def test_one_round_that_was_asked_for_is_no_reason_to_warn():
+    given = {"n_members": 2, "random_state": 0}
+    one = IADC(Middle(), max_rounds=1, **given).fit(ROWS)  # a warning would be an error here
+    assert one.history_.reason == "max_rounds"
+    with pytest.warns(RoundsExhaustedWarning, match="max_rounds=2 rounds"):
+        IADC(Middle(), max_rounds=2, outlier_ratio=0.05, **given).fit(ROWS)

@@ -56,7 +56,8 @@ def test_a_span_whose_inverse_would_overflow_is_none(scaling):
 )
 def test_images_that_lie_between_nought_and_one_stay_as_they_are(low, high, shift, factor):
     scale = pixels(np.array([[low, high]]))
-    np.testing.assert_allclose([scale.shift[0], scale.factor[0]], [shift, factor])
+    np.testing.assert_allclose([scale.shift, scale.factor], [[shift], [factor]])
+    np.testing.assert_allclose(scale(np.full((2, 5), high)), (high - shift) * factor)
 
 
 def test_robust_scaling_of_columns_that_are_mostly_or_wholly_one_value():

@@ -4,12 +4,14 @@ import io
 import json
 from copy import copy
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Annotated
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, OneClassSVM
@@ -211,6 +213,17 @@ def test_networks_are_called_two_thousand_times_at_most_unless_limits_are_lifted
 def test_a_healer_is_asked_once_or_as_often_as_it_draws():
     for n_draws, calls in ((None, 1), (1, 1), (7, 7)):
         assert CodeHealers(None, None, [], Healing(0.1, n_draws, "none")).n_calls == calls
+
+
+def test_without_emphasis_every_pixel_is_suspected_alike():
+    plain = SimpleNamespace(
+        _codes=lambda net, x: torch.zeros(2, 4, dtype=torch.long),
+        _choices=lambda net: [],
+        healing=Healing(0.1, None, "none"),
+    )
+    restored, suspicion = CodeHealers._healed(plain, None, torch.rand(2, 3, 5, 6))
+    assert restored.shape == (2, 3, 5, 6)
+    assert torch.equal(suspicion, torch.ones(2, 1, 5, 6))
 
 
 @dataclass
