@@ -1,6 +1,7 @@
 """How single values are written into a model file and read back, at the borders of it."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -142,6 +143,8 @@ def test_a_name_leads_to_one_known_class():
     assert taken(later, {"a": 1}) == {"a": 1}
     assert taken(later, {"a": 1, "b": 2}) == {"a": 1, "b": 2}
     refused(later, {"b": 1}, "missing entries")
+    assert later.encode(SimpleNamespace(a=1, b=None), Writer(), "x") == {"a": 1}
+    assert later.encode(SimpleNamespace(a=1, _b=2), Writer(), "x") == {"a": 1, "b": 2}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The one training loop around a network of one number, and what it leaves on disk."""
 
+import sys
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,10 +12,11 @@ from torch import nn
 from aberra import loop
 from aberra.diffusion.process import cosine_schedule, linear_schedule, walk
 from aberra.diffusion.training import DiffusionRun
-from aberra.errors import DivergenceError, ModelFileError
+from aberra.errors import DivergenceError, MissingExtraError, ModelFileError
 from aberra.localise.walk import Denoisers, Walk
 from aberra.loop import Batch, Keeping, Run, Tempo, batch_of, train
 from aberra.nets.checkpoint import Checkpoint, training_mark
+from aberra.nets.discriminator import Discriminator, DiscriminatorPlan
 from aberra.nets.place import Place
 from aberra.nets.unet import Denoiser, Finder, UNetPlan
 from aberra.rng import batch_rows
@@ -259,6 +261,14 @@ def test_a_denoiser_is_told_the_time_in_thousandths():
     x = torch.rand(2, 1, 4, 4)
     assert torch.equal(net(x, torch.tensor([0.25, 1.0])), x)
     assert net.unet.given[1].tolist() == [250, 1000]
+
+
+def test_networks_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "monai", None)
+    for make in (lambda: Finder(PLAN), lambda: Denoiser(PLAN),
+                 lambda: Discriminator(DiscriminatorPlan(1, 8, 2, "spectral", True))):  # fmt: skip
+        with pytest.raises(MissingExtraError, match=r"aberra\[images\]"):
+            make()
 
 
 @pytest.mark.parametrize(
