@@ -18,6 +18,7 @@ import argparse
 import random
 import shutil
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -108,13 +109,14 @@ def table(args: argparse.Namespace) -> None:
     """Write the score of every draw, and what is left of all."""
     lines = _last_words()
     draws = {seed: [x for x in lines if x["seed"] == seed] for seed in _seeds(lines)}
-    *_, last = (own for own in draws.values() if not _is_part(own))
-    first, counted = _at_first(last)
-    said = (
-        f"Of the last draw of all modules, {first} of {counted} mutants that are not equivalent "
-        f"({100 * first / counted:.0f} %) were noticed at once.\n"
+    whole = [own for own in draws.values() if not _is_part(own)]
+    said = "\n".join(
+        f"Of the last {words} of all modules, {first} of {counted} mutants that are not equivalent "
+        f"({100 * first / counted:.0f} %) were noticed at once."
+        for words, own in (("draw", whole[-1]), ("three draws", [*chain(*whole[-3:])]))
+        for first, counted in (_at_first(own),)
     )
-    parts = [f"# Fresh mutants\n\n{__doc__}\n## Draw by draw\n", said]
+    parts = [f"# Fresh mutants\n\n{__doc__}\n## Draw by draw\n", said, ""]
     parts += [*_draws(draws), *survivors(lines)]
     RESULTS.with_suffix(".md").write_text("\n".join(parts) + "\n")
     print(said)
