@@ -32,7 +32,7 @@ def write_page(cells: Path, out: Path, head: str) -> None:
     tried = list(_tried(cells))
     named = [line for line in tried if (line["module"], line["what"]) in NAMES]
     drawn = [line for line in tried if (line["module"], line["what"]) not in NAMES]
-    parts = [*_modules(drawn), *_named(named), *_survivors(tried)]
+    parts = [*_modules(drawn), *_named(named), *survivors(tried)]
     out.write_text(head + "\n" + "\n".join(parts) + "\n")
     print("\n".join(_modules(drawn)))
 
@@ -95,7 +95,8 @@ def _named(named: list[Line]) -> Iterator[str]:
         yield f"| {line['what']} | {line['module']} | {by} |"
 
 
-def _survivors(tried: list[Line]) -> Iterator[str]:
+def survivors(tried: list[Line]) -> Iterator[str]:
+    """Yield a table of the mutants that nothing noticed, with the reason of each."""
     yield "\n## Survivors\n\n| module | line | code | change | kind | why |"
     yield "|---|---|---|---|---|---|"
     for line in tried:

@@ -99,10 +99,10 @@ def of_rounds(model: Any) -> Found:
     }
 
 
-def of_localiser(model: Any, **fit: Any) -> Found:
+def of_localiser(model: Any, channels: int = 1, **fit: Any) -> Found:
     """Fit a localiser; return what it shows in new images."""
-    model.fit(images(), **fit)
-    new = images(20, seed=4)
+    model.fit(images(channels=channels), **fit)
+    new = images(20, channels, seed=4)
     return {
         "scores": model.anomaly_score(new),
         "maps": model.anomaly_map(new),
@@ -124,6 +124,21 @@ def of_localisers(model: Any) -> Found:
     """Fit an ensemble of localisers; return what it shows in new images."""
     new = images(6, seed=4)
     return of_detector(model, images(12), new) | {"maps": model.anomaly_map(new)}
+
+
+def of_patches() -> Found:
+    """Return what `PatchFinder` learns from: images with something foreign, in other contrasts."""
+    import torch
+
+    from aberra.localise.patches import pasted, recontrasted
+    from aberra.loop import Batch
+    from aberra.rng import torch_generator
+
+    x = torch.from_numpy(2 * np.clip(images(96), 0, 1) - 1)
+    batch = Batch(x, torch.ones(len(x)), torch_generator(7), len(x), slice(len(x)))
+    dirty, cover = pasted(x, batch)
+    other = recontrasted(x, batch, 0.5, (0.7, 1.3), 0.2)
+    return {"dirty": dirty.numpy(), "cover": cover.numpy(), "other": other.numpy()}
 
 
 def map_threshold(model: Any) -> float:
@@ -259,18 +274,18 @@ def on_digits(name: str, rtol: float, **keywords: Any) -> Case:
     return Case(run, rtol)
 
 
-def localiser(name: str, **keywords: Any) -> Case:
+def localiser(name: str, channels: int = 1, **keywords: Any) -> Case:
     rtol = CHOICE if name == "FAnoGAN" else SINGLE  # its critic and generator drive each other
-    return Case(lambda: of_localiser(made(name, **keywords, random_state=0)), rtol, slow=True)
+    return Case(lambda: of_localiser(made(name, **keywords, random_state=0), channels), rtol)
 
 
 def several(wrap: str, name: str, settings: Mapping[str, Any], keywords: Mapping[str, Any]) -> Case:
     """Return the case of an ensemble of localisers."""
-    return Case(
-        lambda: of_localisers(made(wrap, made(name, **settings), **keywords)), SINGLE, slow=True
-    )
+    slow = name != "IntensityThreshold"  # a network per member
+    return Case(lambda: of_localisers(made(wrap, made(name, **settings), **keywords)), SINGLE, slow)
 
 
+COLOURED = ("IntensityThreshold", "NearestHealthy", "PatchFinder", "DenseVAE", "VQTransformer")
 TWO = {"n_members": 2, "random_state": 0}
 DEFAULTS = {"MultiView": DOUBLE, "OCSVM": CHOICE, "HybridOCSVM": CHOICE, "AutoEncoder": SINGLE,
             "DeepSVDD": SINGLE, "RSRAE": SINGLE, "DAGPR": SINGLE, "ADC": DOUBLE,
@@ -323,11 +338,13 @@ CASES: dict[str, Case] = {
         SINGLE,
     ),
     **{label: localiser(name, **own) for label, (name, own) in LOCALISERS.items()},
+    **{f"{name}, colour": localiser(name, 3, **LOCALISERS[name][1]) for name in COLOURED},
     "DDPM, weighted patients": Case(
         lambda: of_calibrated(made("DDPM", **DIFFUSION, random_state=0)),
         SINGLE,
         slow=True,
     ),
+    "patches of PatchFinder": Case(of_patches, SINGLE),
     "ADC(IntensityThreshold)": several("ADC", "IntensityThreshold", LEVEL, FEW),
     "IADC(IntensityThreshold)": several("IADC", "IntensityThreshold", LEVEL, ROUNDS),
     "IADC(DDPM)": several("IADC", "DDPM", DIFFUSION, {**TWO, "max_rounds": 2}),

@@ -76,6 +76,17 @@ def test_maps_and_scores_are_those_of_the_two_methods(images):
     np.testing.assert_allclose(scores, model.training_scores())
 
 
+def test_images_of_another_size_are_refused_and_change_nothing(images):
+    model = fitted(ADC, images)
+    before = model.anomaly_map(images[:2])
+    for ask in ("anomaly_map", "reconstruct", "maps_and_scores", "anomaly_score", "segment"):
+        with pytest.raises(DataError):
+            getattr(model, ask)(images[:, :, :6])
+        assert model.image_shape_ == (1, 12, 12)
+    np.testing.assert_array_equal(model.anomaly_map(images[:2]), before)
+    np.testing.assert_allclose(model.reconstruct(images[:2]), [model.reconstruct(images)[0]] * 2)
+
+
 def test_a_saved_ensemble_segments_the_same(images, tmp_path):
     model = fitted(IADC, images)
     save(model, tmp_path / "model.aberra")

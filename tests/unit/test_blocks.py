@@ -15,7 +15,8 @@ from aberra.data.blocks.sample import Sample
 from aberra.data.blocks.scores import MOST_TOP, ScoreSketch
 from aberra.data.blocks.source import PartError
 from aberra.errors import DataError
-from aberra.robust.by_blocks import placed
+from aberra.ordinary import Bulk
+from aberra.robust.by_blocks import REPRESENTATIVES, _discovered, _sum, placed
 
 
 def frame(n=300, seed=0):
@@ -131,6 +132,40 @@ def test_the_threshold_of_counted_scores_is_that_of_all_scores(n, n_odd, odd):
         assert name == "fdr"
         assert found == pytest.approx(expected, rel=5e-3)
         assert abs(int((scores > found).sum()) - int((scores > expected).sum())) <= 2
+
+
+def test_as_many_are_flagged_as_stand_out_whether_or_not_they_are_kept_as_they_are():
+    ordinary = Bulk(0.0, 1.0)
+    for n_odd in (0, 3, MOST_TOP - 1, MOST_TOP, MOST_TOP + 500):
+        scores = np.r_[np.linspace(-3, 1, 9000), np.full(n_odd, 50.0)]
+        sketch = ScoreSketch(0.0).add(0, scores)
+        for rate in (0.01, 0.2):
+            found = _discovered(sketch, ordinary, rate)
+            values, at_least = sketch.falling()
+            above = values > found
+            assert (at_least[above][-1] if above.any() else 0) == n_odd
+            if n_odd == 0:  # the score that one of so many reaches by chance, or the highest
+                assert found == max(ordinary.score_of(rate / 9000), 1.0)
+            elif n_odd < MOST_TOP:
+                assert found == 1.0  # the highest that does not stand out
+    few = ScoreSketch(0.0).add(0, np.r_[np.full(20, -60.0), 50.0, 49.0])
+    assert _discovered(few, ordinary, 0.2) == ordinary.middle  # not below the middle
+
+
+def test_scores_without_spread_and_rules_that_look_at_the_shape():
+    assert REPRESENTATIVES == 65_536
+    same = np.r_[np.zeros(900), np.arange(1.0, 101.0)]
+    sketch = ScoreSketch(0.0).add(0, same)
+    for moved in (0.0, 3.0):  # as in memory, whatever the one value is
+        most = ScoreSketch(moved).add(0, same + moved)
+        found, name = placed(most, "fdr", 0.1)
+        assert (name, found) == ("fdr", pytest.approx(thresholds.fdr(same + moved), abs=1e-9))
+        assert int((same + moved > found).sum()) == 100
+    found, name = placed(sketch, 0.05, 0.1)
+    assert (name, int((same > found).sum())) == ("share", 50)
+    assert placed(sketch, "knee", 0.1)[1] == "knee"
+    assert _sum([1, 20, 300]) == 321
+    assert _sum([5]) == 5
 
 
 def test_files_of_all_kinds_are_one_table(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Tensor, nn, zeros
 
 from aberra.declare import AnyShape, Shape, Size
 from aberra.errors import ModelFileError
-from aberra.model_file.derive import kind_of
+from aberra.model_file.derive import kind_of, member_part
 from aberra.model_file.kinds import Reader, Writer
 
 Array = NDArray[np.float64]
@@ -92,6 +93,25 @@ def test_a_name_leads_only_to_classes_that_the_types_mention():
         kind_of(Outer).decode(node, Reader(arrays), "x")
 
 
+class Held:
+    members_: Inner
+
+
+def test_methods_that_are_loaded_are_asked_before_others_are_loaded(monkeypatch):
+    asked = []
+
+    def method(name, module, takes="tables"):
+        return SimpleNamespace(module=module, takes=takes, load=lambda: asked.append(name) or Held)
+
+    every = [method("later", "not.loaded"), method("ensemble", "sys", "anything"),
+             method("here", "sys")]  # fmt: skip
+    monkeypatch.setattr("aberra.model_file.derive.methods", lambda: every)
+    assert member_part("Inner").cls is Inner
+    assert asked == ["here"]
+    assert member_part("Nobody") is None
+    assert asked == ["here", "here", "later"]
+
+
 @dataclass(frozen=True)
 class Plan:
     width: int
@@ -112,6 +132,39 @@ def test_networks_are_made_from_their_plan():
     (back,) = kind_of(list[Net]).decode(node, Reader(arrays), "x")
     assert back.plan == Plan(3)
     assert back.layer.weight.equal(net.layer.weight)
+
+
+@dataclass(frozen=True)
+class Deep:
+    widths: tuple[int, ...]
+
+
+class DeepNet(nn.Module):
+    plan: Deep
+
+    def __init__(self, plan: Deep) -> None:
+        assert max(plan.widths) <= 64, "no plan that asks for memory is carried out"
+        super().__init__()
+        self.plan = plan
+        self.layers = nn.ModuleList(nn.Linear(1, 1, bias=False) for _ in plan.widths)
+
+
+def test_a_plan_that_asks_for_more_than_the_file_holds_is_refused_before_it_is_carried_out():
+    node, arrays = written([DeepNet(Deep((64,) * 64))], list[DeepNet])
+    plan, kind = node[0]["plan"], kind_of(list[DeepNet])
+    (back,) = kind.decode(node, Reader(dict(arrays)), "x")
+    assert len(back.layers) == 64
+    plan["widths"] = [1] * 63 + [65]
+    with pytest.raises(ModelFileError, match=r"x.*plan\.widths.*65 is more than all numbers"):
+        kind.decode(node, Reader(dict(arrays)), "x")
+    plan["widths"] = [1] * 65
+    with pytest.raises(ModelFileError, match="65 entries, but a network has few layers"):
+        kind.decode(node, Reader(dict(arrays)), "x")
+    node, arrays = written([Net(Plan(99))], list[Net])  # 99 weights and the constant: 100 numbers
+    for width, words in ((100, "do not fit the plan"), (101, "101 is more than all numbers")):
+        node[0]["plan"]["width"] = width
+        with pytest.raises(ModelFileError, match=words):
+            kind_of(list[Net]).decode(node, Reader(dict(arrays)), "x")
 
 
 def test_arrays_of_any_shape():

@@ -102,3 +102,38 @@ def test_no_text_of_a_parameter_is_written_twice():
         for field in parameters_of(cls):
             text = field.metadata["doc"]
             assert seen.setdefault(text, text) is text, f"{cls.__name__}: {field.name}"
+
+
+WAYS = {  # of a detector by itself: what it draws, sees and goes by, as docs and docstrings say
+    MultiView(): (True, "equal", True, "apart", "fdr"),
+    OCSVM(): (False, "equal", False, "median", "knee"),
+    HybridOCSVM(): (False, "gentle", False, "median", "knee"),
+    AutoEncoder(): (False, "advised", False, "median", "knee"),
+    DeepSVDD(): (False, "advised", False, "median", "knee"),
+    RSRAE(): (False, "advised", False, "median", "knee"),
+    DAGPR(): (False, "equal", False, "median", "knee"),
+}
+
+
+def test_detectors_and_ensembles_go_by_the_rules_that_suit_them():
+    for model, ways in WAYS.items():
+        own = model.sees_gaps, model.trust_rule, model.flag_rule
+        assert (model.draws_rows, model.own_start, *own) == ways
+        assert not model.localises
+        assert not model.stops_early
+        for ensemble in (ADC(model), IADC(model)):
+            ensemble.image_shape_ = None
+            assert (ensemble.sees_gaps, ensemble.trust_rule, ensemble.flag_rule) == own
+            assert not ensemble.localises
+            assert ensemble.stops_early == isinstance(ensemble, IADC)
+    for ensemble in (ADC(), IADC()):  # of MultiView on tables, of HybridOCSVM on images
+        ensemble.image_shape_ = None
+        own = ensemble.sees_gaps, ensemble.trust_rule, ensemble.flag_rule
+        assert own == (True, "apart", "fdr")
+        ensemble.image_shape_ = (1, 8, 8)
+        own = ensemble.sees_gaps, ensemble.trust_rule, ensemble.flag_rule
+        assert own == (False, "median", "knee")
+    for kind in (IntensityThreshold, NearestHealthy, PatchFinder, ADDM, DenseVAE):
+        assert kind().localises
+        assert ADC(kind()).localises
+        assert kind().stops_early == (kind not in (IntensityThreshold, NearestHealthy))

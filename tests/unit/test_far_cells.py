@@ -77,3 +77,59 @@ def test_rows_eight_deviations_out_in_one_column_are_flagged_and_no_others(d):
     flags = IADC(random_state=0).fit(X).predict(X) < 0
     assert flags[:15].all()
     assert not flags[15:].any()
+
+
+def far_by_hand(x):
+    """Return edge, reach and nats above and below the median, written out with a loop."""
+    x = np.sort(x[~np.isnan(x)])
+    n, found = len(x), []
+    for away in (x - np.median(x), np.sort(np.median(x) - x)):
+        last = away[-1]
+        one = (1.75 * last, last, max(np.log(n) - 1, 0)) if last > 0 else (NOWHERE, 1.0, 0.0)
+        quartile = away[3 * n // 4]
+        for k in range(int(0.9 * n), n - 1):
+            low, high = away[k], away[k + 1]
+            if len(set(x)) >= 30 and 0 < quartile <= low and high - low >= 0.75 * low:
+                one = (high, low, max(np.log(n / (n - 1 - k)) - 1, 0))
+                break
+        found.append(one)
+    return np.array(found).T
+
+
+def test_gaps_are_what_is_written_out():
+    rng, gaps = np.random.default_rng(1), 0
+    for n in (1, 2, 3, 29, 30, 31, 57, 100, 100, 100, 203):
+        for _ in range(4):
+            x = rng.normal(size=n) ** 3
+            x[: int(rng.uniform(0, 0.15) * n)] *= 8
+            x[rng.random(n) < 0.05] = np.nan
+            if np.isnan(x).all():
+                continue
+            found = far_cells(x[:, None])
+            edge, reach, nats = far_by_hand(x)
+            np.testing.assert_allclose(found.edge[:, 0], edge)
+            np.testing.assert_allclose(found.reach[:, 0], reach)
+            np.testing.assert_allclose(found.nats[:, 0], nats)
+            gaps += (edge <= np.nanmax(np.abs(x - np.nanmedian(x)))).any()
+    assert 8 < gaps < 40
+
+
+def test_a_gap_is_three_quarters_of_the_way_to_it_and_at_most_a_tenth_lie_beyond():
+    for last, there in ((14.0, True), (13.9, False)):
+        x = np.r_[np.linspace(-8, 8, 91), np.full(9, last), np.full(9, -last)]
+        edge = last if there else 1.75 * last
+        np.testing.assert_allclose(far_cells(x[:, None]).edge[:, 0], edge)
+    x = np.r_[np.linspace(-8, 8, 100 - 21), np.full(21, 99.0)]
+    assert far_cells(x[:, None]).edge[0, 0] > 99  # a kind of its own
+
+
+def test_the_most_striking_cell_of_a_row_counts():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    found = far_cells(X)
+    row = np.array([[0.0, 50.0, -90.0], [0.0, 50.0, 0.0], [0.0, 0.0, -90.0]])
+    both, first, second = found.evidence(row)
+    assert both == max(first, second) > min(first, second) > 0
+    assert found.evidence(np.full((1, 3), np.nan)) == 0
+    edge = found.middle[0] + found.edge[0, 0]
+    on_it, before = found.evidence(np.array([[edge * (1 + 1e-12), 0, 0], [edge - 1e-6, 0, 0]]))
+    assert on_it > 0 == before

@@ -162,6 +162,7 @@ def test_a_piece_is_as_likely_as_healthy_scans_say():
     assert held["scan"] == "s.nii"
     assert held["findings"][0] == {**vars(found)}
     assert held["findings"][1]["p_value"] is None
+    assert findings_json([], {"scan": "s"}) == b'{\n "scan": "s",\n "findings": []\n}\n'
     assert healthy.z(2.5) == 0.0
     assert healthy.z(4.0) == pytest.approx(1.5 / np.std([1, 2, 3, 4], ddof=1))
     assert np.isnan(HealthyScans([1.0], [0.0]).z(2.0))

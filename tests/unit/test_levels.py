@@ -79,3 +79,32 @@ def test_the_pace_is_the_median_of_four_steps_and_three_levels_may_return():
     assert [place for place, _ in levels.left] == [3, 4, 5]
     levels.forget(4)
     assert [level[0] for _, level in levels.left] == pytest.approx([-5, 5])
+
+
+def test_a_jump_is_measured_from_the_pace():
+    levels = Levels.at_zero(1)
+    for place in range(8):  # far at once, but the same every time
+        levels.follow(EVEN + place + 1, EVEN, place)
+    assert [place for place, _ in levels.left] == [1, 2, 3]
+    levels.follow(EVEN + 8, EVEN, 9)  # it stands still, which it did not before
+    assert [place for place, _ in levels.left] == [2, 3, 9]
+    assert levels.now == pytest.approx([8])
+
+
+def test_a_constant_column_that_stays_has_not_jumped():
+    levels = Levels.at_zero(2)
+    levels.follow(np.ones((9, 2)), np.ones((9, 2)), 0)
+    assert levels.left == []
+    levels.follow(np.ones((9, 2)) * [1, 1.001], np.ones((9, 2)), 1)
+    assert len(levels.left) == 1
+
+
+def test_a_move_is_what_nineteen_quantiles_agree_on():
+    rng = np.random.default_rng(3)
+    at = np.arange(1, 20) / 20
+    for _ in range(20):
+        new, old = rng.normal(rng.normal(), 1, size=(2, 25, 1))
+        gaps = np.sort(np.quantile(new, at) - np.quantile(old + 1, at))
+        low, high = np.quantile(gaps, 0.25), np.quantile(gaps, 0.75)
+        expected = low if low > 0 else high if high < 0 else 0.0
+        assert moved(new, old + 1) == pytest.approx([expected])

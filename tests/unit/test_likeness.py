@@ -43,6 +43,10 @@ def test_a_look_is_the_percentiles_of_the_head_and_its_share():
     expected = [*(0.101 + 0.899 * np.arange(0.1, 0.95, 0.1)), 900 / 1001]
     np.testing.assert_allclose(look_of(images), expected, atol=1e-3)
     assert look_of(np.zeros((1, 1, 4, 4), np.float32)).tolist() == [0] * 10
+    border = np.array([0.1, 0.1, 0.5, 0.0], np.float32)  # 0.1 is still background
+    np.testing.assert_allclose(look_of(border), [*[0.5] * 9, 0.25])
+    even = Looks.of([np.full(10, v) for v in (0.0, 0.5, 0.75)])
+    assert even.remark(np.full(10, 1.5)) == ""  # as far as the limit
     looks = Looks.of([np.full(10, v) for v in (0.1, 0.2, 0.5)])
     assert looks == Looks([0.2] * 10, pytest.approx(0.3))
     assert looks.remark(np.full(10, 0.79)) == "" != looks.remark(np.full(10, 0.81))

@@ -65,6 +65,41 @@ def test_larger_images_are_reduced_and_maps_come_back_at_full_size():
     )
 
 
+def test_a_frame_written_out():
+    images = np.arange(35.0).reshape(1, 1, 5, 7)
+    frame = frame_for(images, (1, 5, 7), 7, 4)
+    assert (frame.grid, frame.low, frame.high) == ((5, 7), 0, 34)
+    assert frame.padding == (0, 1, 1, 2)  # left, right, above, below
+    x = frame.inward(images.reshape(1, 35))
+    expected = np.pad(images / 17 - 1, [(0, 0), (0, 0), (1, 2), (0, 1)], "edge")
+    np.testing.assert_allclose(x, expected, atol=1e-6)
+    np.testing.assert_allclose(frame.outward(x), images / 17 - 1, atol=1e-6)
+    np.testing.assert_allclose(
+        frame.units(x), np.pad(images[0, 0], [(1, 2), (0, 1)], "edge")[None, None], atol=1e-5
+    )
+    rows = np.array([1, 0])
+    framed = FramedImages(np.concatenate([images, images + 1]), frame, rows)
+    assert framed.shape == (2, 1, 8, 8)
+    assert len(framed) == 2
+    np.testing.assert_array_equal(framed[torch.tensor([1])], x)
+    for shape, grid in (((1, 30, 90), (3, 10)), ((1, 90, 31), (10, 3)), ((1, 2, 90), (1, 10)),
+                        ((1, 90, 2), (10, 1)), ((1, 10, 10), (10, 10))):  # fmt: skip
+        assert frame_for(np.zeros((1, *shape)), shape, 10, 1).grid == grid
+    flat = frame_for(np.full((1, 1, 2, 2), 3.0), (1, 2, 2), 8, 1)
+    assert (flat.low, flat.high) == (3, 4)
+
+
+@pytest.mark.parametrize(("holdout", "n_held"), [(0.0, 0), (0.1, 0), (0.5, 2), (0.99, 3)])
+def test_at_least_one_image_trains(holdout, n_held):
+    model, rng = IntensityThreshold(holdout=holdout), np.random.default_rng(0)
+    assert model._held_out(4, None, np.ones(4), rng).sum() == n_held
+    patients = model._held_out(8, [1, 1, 2, 2, 3, 3, 4, 4], np.ones(8), rng)
+    assert patients.sum() == 2 * n_held
+    assert (patients[::2] == patients[1::2]).all()  # all images of a patient
+    with pytest.raises(DataError, match="`groups` has shape"):
+        model._held_out(4, [1, 2], np.ones(4), rng)
+
+
 def test_bytes_are_scaled_by_their_range_and_others_by_the_data():
     assert frame_for(np.full((1, 1, 8, 8), 7, np.uint8), (1, 8, 8), 64, 8).high == 255
     frame = frame_for(np.array([[[[-2.0, 4.0]]]]), (1, 1, 2), 64, 1)

@@ -1,11 +1,15 @@
 """The weighted objectives against their definitions, written out with loops."""
 
 import numpy as np
+import pytest
 import torch
 
+from aberra import AutoEncoder
 from aberra.detectors.convolutions import batches
+from aberra.detectors.foreign import as_trainer
 from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
 from aberra.detectors.training import batch_length
+from aberra.errors import DataError
 from aberra.twister import Twister
 
 M, D, B = 3, 4, 5
@@ -72,8 +76,35 @@ def test_batches_visit_each_drawn_row_at_most_once_per_epoch():
         assert len(seen.unique()) == 48
 
 
-def test_batch_length_never_exceeds_the_rows():
+def test_batch_length_never_exceeds_the_rows_and_is_a_multiple_of_sixteen():
     assert batch_length(1000, 128) == 128
     assert batch_length(100, 128) == 96
+    assert [batch_length(n, 50) for n in (2, 15, 16, 17, 31, 32, 99)] == [2, 15, 16, 16, 16, 32, 48]
+    with pytest.raises(DataError, match="at least 2 rows"):
+        batch_length(1, 128)
     assert batch_length(5, 128) == 5
     assert np.all([batch_length(n, 128) >= 1 for n in range(2, 300)])
+
+
+@pytest.mark.parametrize("shape", [(64, 6), (64, 1, 8, 8)], ids=["table", "images"])
+def test_the_loss_of_an_epoch_is_a_mean_over_its_batches(shape):
+    rows = np.random.default_rng(0).random(shape)
+    given = {"epochs": 2, "learning_rate": 1e-9, "random_state": 0}  # nothing is learnt
+    found = [AutoEncoder(batch_size=size, **given).fit(rows).losses_ for size in (64, 32, 16)]
+    np.testing.assert_allclose(found, found[0][0], rtol=0.1)
+    assert np.shape(found) == (3, 2)
+    per_number = found[0][0] / np.prod(shape[1:])
+    assert 0.02 < per_number < 0.5  # of numbers between 0 and 1
+
+
+@pytest.mark.parametrize("shape", [(64, 6), (64, 1, 8, 8)], ids=["table", "images"])
+def test_the_loss_of_an_epoch_is_a_mean_over_the_members(shape):
+    rows = np.random.default_rng(0).random(shape).reshape(64, -1)
+    found = []
+    for m in (1, 3):
+        given = {"epochs": 1, "learning_rate": 1e-9, "batch_size": 16}
+        trainer = as_trainer(AutoEncoder(**given), None if len(shape) == 2 else shape[1:])
+        drawn, weights = np.tile(np.arange(64), (m, 1)), np.ones((m, 64))
+        trainer._train(trainer._prepare(rows), drawn, weights, list(range(m)))
+        found.append(trainer.losses_[0])
+    assert found[1] == pytest.approx(found[0], rel=0.15)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from aberra.data.mri.files import find_volumes, read_volume, stem
-from aberra.data.mri.nifti import read_mask, read_nifti, write_nifti
+from aberra.data.mri.nifti import is_nifti, read_mask, read_nifti, write_nifti
 from aberra.data.mri.volume import Volume
 from aberra.errors import DataError
 
@@ -198,3 +198,61 @@ def test_a_packed_scan_cannot_promise_more_than_gzip_can_pack(tmp_path):
         with pytest.raises(DataError) as caught:
             read_nifti(path)
         assert ("it has room for" in str(caught.value)) is says_so
+
+
+@pytest.mark.parametrize(("s", "q", "space"), [(2, 1, 2), (0, 3, 3), (4, 0, 4)])
+def test_the_world_is_that_of_the_first_form_that_is_given(save, s, q, space):
+    def change(image):
+        image.set_sform(AFFINE, s)
+        image.set_qform(AFFINE, q)
+
+    scan = read_nifti(save(numbers(), change=change))
+    assert scan.space == space
+    np.testing.assert_allclose(scan.affine, AFFINE, atol=1e-5)
+    assert read_nifti(save(numbers(), change=silent), axes="RAS").space == 1
+
+
+def test_masks_at_their_borders(save):
+    scan = read_nifti(save(numbers()))
+    some = np.zeros((6, 5, 4, 1), np.float32)
+    some[0, 0, 0], some[1, 0, 0], some[2, 0, 0] = 1e-3, 0.0, -1.0
+    found = read_mask(save(some, name="m.nii"), scan)  # a fourth axis of length one is nothing
+    assert np.argwhere(found).tolist() == [[0, 0, 0]]
+    with pytest.raises(DataError, match=r"shape \(6, 5, 4, 2\)"):
+        read_mask(save(np.ones((6, 5, 4, 2), np.uint8), name="m.nii"), scan)
+    nothing = save(np.zeros((6, 5, 4), np.uint8), name="m.nii")
+    assert not read_mask(nothing, scan, may_be_empty=True).any()
+    everywhere = np.ones((6, 5, 4), np.uint8)
+    moved = AFFINE + 0.009 * np.eye(4)[:, [3, 0, 1, 2]]  # a hundredth of a millimetre is rounding
+    assert read_mask(save(everywhere, moved, "m.nii"), scan).all()
+    moved[2, 3] += 0.05
+    with pytest.raises(DataError, match=r"lies elsewhere: .* up to 0\.05"):
+        read_mask(save(everywhere, moved, "m.nii"), scan)
+
+
+def test_what_is_written_has_a_known_ending_the_shape_of_the_scan_and_short_words(tmp_path):
+    scan = Volume(numbers().astype(np.float32), AFFINE)
+    with pytest.raises(ValueError, match=r"must end in \.nii"):
+        write_nifti(tmp_path / "map.img", scan.array, scan)
+    with pytest.raises(ValueError, match="for a scan of shape"):
+        write_nifti(tmp_path / "map.nii", scan.array[1:], scan)
+    out = nib.load(write_nifti(tmp_path / "map.nii", scan.array, scan, "é" + "x" * 100))
+    assert out.header["descrip"].item() == b"?" + b"x" * 78
+    assert out.header.get_xyzt_units()[0] == "mm"
+    assert out.get_data_dtype() == np.float32
+
+
+def test_endings_of_scans(tmp_path):
+    for name, fits in (("a.nii", True), ("a.NII.GZ", True), ("a.mgz", True), ("a.MGH", True),
+                       ("a.img", False), ("a.hdr", False), ("a.gz", False)):  # fmt: skip
+        assert is_nifti(tmp_path / name) is fits
+    for header in ("a.hdr", "b.HDR"):
+        (tmp_path / header).touch()
+        assert is_nifti(tmp_path / header.lower().replace("hdr", "img"))
+
+
+def test_a_file_that_is_not_packed_holds_at_least_its_voxels(save):
+    path = save(numbers((30, 30, 30)), name="scan.nii")
+    path.write_bytes(path.read_bytes()[: 2 * 30**3 - 1])
+    with pytest.raises(DataError, match=r"promises 54,000 bytes of voxels.* room for 53,999"):
+        read_nifti(path)

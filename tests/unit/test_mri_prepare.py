@@ -110,6 +110,18 @@ def test_a_coarser_grid_sees_what_is_blurred_to_the_width_of_its_voxels():
     np.testing.assert_allclose(resample(noise, to_array, (7, 8, 9)), expected, atol=1e-3)
 
 
+def test_blur_ends_after_three_deviations():
+    point = np.zeros((41, 3, 3), np.float32)
+    point[20] = 1.0
+    sigma = np.sqrt(4.0**2 - 1) / 2.3548
+    for start in range(4):
+        to_array = np.diag([4.0, 1.0, 1.0, 1.0])
+        to_array[0, 3] = start
+        seen = resample(point, to_array, (10, 3, 3))[:, 1, 1]
+        away = np.abs(start + 4 * np.arange(10) - 20)
+        np.testing.assert_array_equal(seen > 0, away <= round(3 * sigma))
+
+
 def test_scans_are_prepared_as_the_documentation_says():
     said = re.findall(r"^ +(\w+) : .*, default=(.*)$", Preparation.__doc__, re.MULTILINE)
     held = asdict(Preparation())
@@ -126,6 +138,14 @@ def test_slices_are_chosen_by_depth():
     )
     middle = apply_affine(grid.affine, [3, 31.5, 31.5])[:2]
     np.testing.assert_allclose(middle, 0.0, atol=1.0)  # the phantom's brain is centred
+    leaning = np.zeros((30, 8, 12), bool)  # every plane lies two voxels further to the right
+    for depth in range(10):
+        leaning[2 * depth : 2 * depth + 3, 2:5, 11 - depth] = True
+    for step, planes in ((1.0, [3, 4, 5]), (2.0, [2, 3, 4, 5, 6])):  # half a step belongs to them
+        found = place_slices(leaning, np.eye(4), Preparation(below_top=(3.0, 5.0), step=step))
+        size = found.shape[2]
+        middle = apply_affine(found.affine, [0, (size - 1) / 2, (size - 1) / 2])[:2]
+        np.testing.assert_allclose(middle, [2 * np.mean(planes) + 1, 3])
     everything = place_slices(brain, scan.anatomy, Preparation(below_top=(0.0, 900.0)))
     assert everything.below_top[-1] <= 156.0
     with pytest.raises(DataError, match=r"brain is 148 mm high, and slices were asked for 300"):
@@ -138,6 +158,15 @@ def test_slices_are_chosen_by_area():
     depths = place_slices(brain, scan.anatomy, recipe).below_top
     # The cross-section of an ellipsoid falls to 3/4 half way between its middle and its pole.
     np.testing.assert_allclose((depths[0], depths[-1]), (39.0, 117.0), atol=6.0)
+    steps = np.zeros((8, 8, 10), bool)  # planes of 1, 2, 3, 4, 3, 4, 2 voxels, the top one first
+    for depth, n in enumerate([1, 2, 3, 4, 3, 4, 2]):
+        steps[2, 2 : 2 + n, 9 - depth] = True
+    for share, first, last in ((1.0, 3, 5), (0.75, 2, 5), (0.5, 1, 6), (0.51, 2, 5), (0.25, 0, 6)):
+        recipe = Preparation(select="area", min_area=share, step=1.0)
+        found = place_slices(steps, np.eye(4), recipe).below_top
+        np.testing.assert_array_equal(found, np.arange(first, last + 1))
+    thick = place_slices(steps, np.eye(4), Preparation(select="area", min_area=0.9, step=2.0))
+    np.testing.assert_array_equal(thick.below_top, [4.0])  # 4 + 3 + 4 voxels; halves go to even
 
 
 @pytest.mark.parametrize("shift", [0.0, 21.0])
@@ -170,24 +199,42 @@ def test_each_slice_for_itself_evens_out_a_dark_top():
     assert not apart[2].any()
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"size": 4},
-        {"field": 0.0},
-        {"step": -1.0},
-        {"select": "top"},
-        {"below_top": (20.0, 10.0)},
-        {"min_area": 0.0},
-        {"normalise": "none"},
-        {"white": 130.0},
-        {"black": -1.0},
-        {"head": 1.0},
-    ],
-)
-def test_settings_that_make_no_sense(wrong):
-    with pytest.raises(ValueError, match=rf"{next(iter(wrong))}=.* must"):
-        Preparation(**wrong)
+JUST_FITS = {
+    "size": (8, 4096),
+    "field": (1e-3, 1000.0),
+    "step": (0.1, 1000.0),
+    "below_top": ((0.0, 0.0), (1000.0, 1000.0)),
+    "min_area": (1e-3, 1.0),
+    "black": (0.0, 100.0),
+    "white": (1e-3, 100.0),
+    "head": (0.0, 0.999),
+    "headroom": (1.0, 1e9),
+    "across": (0.0, 999.9),
+}
+JUST_NOT = {
+    "size": (7, 4097, 64.5),
+    "field": (0.0, 1000.1),
+    "step": (0.099, 1000.1, -1.0),
+    "select": ("top",),
+    "below_top": ((-0.1, 10.0), (20.0, 10.0), (10.0, 1000.1)),
+    "min_area": (0.0, 1.001),
+    "normalise": ("none",),
+    "black": (-0.001, 100.1),
+    "white": (0.0, 100.1),
+    "head": (-0.001, 1.0),
+    "headroom": (0.999, np.inf),
+    "across": (-0.001, 1000.0),
+}
+
+
+def test_settings_have_the_range_that_they_say():
+    for name, values in JUST_FITS.items():
+        for value in values:
+            assert getattr(Preparation(**{name: value}), name) == value
+    for name, values in JUST_NOT.items():
+        for value in values:
+            with pytest.raises(ValueError, match=rf"{name}=.* must"):
+                Preparation(**{name: value})
 
 
 def test_where_the_scan_ends_its_background_goes_on():

@@ -129,3 +129,52 @@ def test_a_scan_of_more_than_two_gigabytes_is_refused():
 def test_affines_that_place_nothing(affine):
     with pytest.raises(DataError, match="affine"):
         scan_of(affine)
+
+
+def test_affines_at_the_borders_of_what_a_head_has():
+    def squeezed(angle):
+        matrix = np.eye(4)
+        matrix[:2, 1] = np.cos(angle), np.sin(angle)  # the determinant is the sine
+        return matrix
+
+    far = np.eye(4)
+    far[1, 3] = -1e6
+    for fits in (np.diag([1e-3, 1, 1e3, 1]), far, squeezed(0.0011)):
+        scan_of(fits)
+    beyond = np.eye(4)
+    beyond[1, 3] = -1.001e6
+    for wrong, words in (
+        (np.diag([0.9e-3, 1, 1, 1]), "which no head has"),
+        (np.diag([1, 1, 1.001e3, 1]), "which no head has"),
+        (beyond, r"up to 1e\+06 mm away"),
+        (squeezed(0.0009), "squeezes the scan flat"),
+    ):
+        with pytest.raises(DataError, match=words):
+            scan_of(wrong)
+
+
+def test_a_scan_has_two_slices_in_every_direction():
+    for shape in ((2, 5, 6), (5, 2, 6), (5, 6, 2)):
+        assert scan_of(np.eye(4), shape).array.shape == shape
+    with pytest.raises(DataError, match="single slice"):
+        scan_of(np.eye(4), (5, 1, 6))
+    Volume(np.arange(24).reshape(2, 3, 4).astype(np.uint8), np.eye(4))  # whole numbers will do
+
+
+def test_the_closest_axes_are_found_together():
+    # By itself each of the first two columns points to the right more than anywhere else.
+    affine = np.eye(4)
+    affine[:3, :3] = [[0.8, 0.75, 0.1], [0.59, -0.66, 0.0], [0.1, 0.0, -0.99]]
+    assert direction_letters(nearest_directions(affine)) == "RPI"
+    assert direction_letters(nearest_directions(affine[:, [1, 0, 2, 3]])) == "PRI"
+
+
+def test_reoriented_scans_keep_their_source_and_lie_where_they_lay():
+    scan = scan_of(oblique_affine("PRS"), source="here", space=3)
+    there = reorient(scan, "LIA")
+    assert (there.source, there.space, there.axes, there.where) == ("here", 3, None, "here")
+    corners = np.array(list(product((0, 3), (0, 4), (0, 5))))
+    for voxel in corners:
+        back = np.rint(there.to_voxels(scan.to_world(voxel))).astype(int)
+        assert there.array[tuple(back)] == scan.array[tuple(voxel)]
+    assert scan_of(np.eye(4)).where == "The scan"

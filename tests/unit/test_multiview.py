@@ -184,6 +184,11 @@ def test_tails_are_ranks_from_both_ends_counted_by_trust():
     np.testing.assert_allclose(tails.oddness(x), -np.log((shares + 0.5) / 10.5), rtol=1e-6)
     outside = tails.oddness(single([[-0.1], [2.1]]))
     np.testing.assert_allclose(outside, -np.log(0.5 / 10.5), rtol=1e-6)
+    two = column_tails(single([[0.0, 1.0], [1.0, 3.0]]), np.ones(2))
+    for name in ("start", "per_unit"):  # compiled code would look for a place that is not there
+        for wrong in ([np.nan, 1.0], [1.0, np.inf]):
+            with pytest.raises(ValueError, match="not finite"):
+                replace(two, **{name: np.float32(wrong)})
 
 
 def test_neighbour_distance_is_that_to_the_third_landmark():
@@ -310,9 +315,10 @@ def test_gaps_count_as_the_median_and_as_evidence():
     np.testing.assert_array_equal(nats[3:], 0.0)
     two = shared.evidence.nats(np.array([[np.nan, np.nan, 0.1]]))  # together they count double
     np.testing.assert_allclose(two, -np.log(rate[0]) - 2 * np.log(rate[1]) - usual)
-    model = IADC(missing="impute", random_state=0).fit(X)
     empty = np.full((1, 3), np.nan)
-    assert model.anomaly_score(empty) > model.anomaly_score(X).max()
+    for model in (MultiView(missing="impute"), IADC(missing="impute")):
+        model.set_params(random_state=0).fit(X)
+        assert model.anomaly_score(empty) > model.anomaly_score(X).max()
     shares = model.explain(X[:1])
     assert shares.argmax() == 1
 

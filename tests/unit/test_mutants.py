@@ -27,4 +27,8 @@ def test_every_module_has_tests_that_are_there(planted):
     known = import_module("benchmarks.mutants_tests").TESTS
     assert {one.module for one in planted} <= known.keys()
     assert all(Path("src/aberra", module).is_file() for module in known)
-    assert all(Path(test).is_file() for tests in known.values() for test in tests)
+    named = {test.partition("::")[::2] for tests in known.values() for test in tests}
+    assert all(Path(file).is_file() for file, _ in named)
+    cases = import_module("fingerprints").CASES
+    fast = {f"test_same_numbers[{name}]" for name, case in cases.items() if not case.slow}
+    assert {one for _, one in named} <= fast | {""}

@@ -159,7 +159,7 @@ def test_simplex_agrees_with_opensimplex():
     opensimplex = pytest.importorskip("opensimplex")
     rng = np.random.default_rng(0)
     errors = []
-    for seed, cell in itertools.product(range(6), CELLS):
+    for seed, cell in itertools.product(range(2), CELLS):
         theirs, origin = opensimplex.OpenSimplex(seed), rng.uniform(-500, 500, 3)
         permutation = torch.from_numpy(theirs._perm)[None]
         field = lattice.simplex_sum(permutation, origin, {cell: 1.0}, (40, 41), torch.float64)[0]

@@ -6,10 +6,13 @@ from scipy.optimize import minimize
 
 from aberra import OCSVM
 from aberra.detectors.ocsvm import (
+    _inverse_root,
+    _rounded_objective,
     fit_one_class,
     gaussian_kernel,
     ocsvm_iadc,
     ocsvm_landmarks,
+    resolve_solver,
     scale_gamma,
 )
 
@@ -104,3 +107,53 @@ def test_weights_survive_where_the_landmark_solver_looks_at_some_rows(monkeypatc
     w[: n // 4] = 1e-3
     found = OCSVM(solver="nystroem", random_state=0).fit(X, sample_weight=w).anomaly_score(X)
     assert found[: n // 4].min() > np.quantile(found[n // 4 :], 0.9)
+
+
+def test_the_kernel_and_its_width_are_written_out():
+    generator = np.random.default_rng(3)
+    x, v = generator.normal(size=(7, 3)), generator.normal(size=(4, 3))
+    expected = [[np.exp(-0.7 * np.sum((a - b) ** 2)) for b in v] for a in x]
+    np.testing.assert_allclose(gaussian_kernel(x, v, 0.7), expected)
+    assert (gaussian_kernel(1e8 * x, 1e8 * x, 0.7).diagonal() <= 1).all()  # no rounding above 1
+    counts = np.array([1.0, 2, 0, 1, 1, 3, 1])
+    every = np.repeat(x, counts.astype(int), axis=0)
+    assert scale_gamma(x, counts) == pytest.approx(1 / (3 * every.var()))
+    assert scale_gamma(np.ones((4, 2)), np.ones(4)) == 1
+
+
+def test_two_thousand_distinct_rows_are_solved_exactly():
+    assert [resolve_solver("auto", n) for n in (2, 2000, 2001)] == ["exact", "exact", "nystroem"]
+    assert resolve_solver("exact", 10**6) == "exact"
+    assert resolve_solver("nystroem", 2) == "nystroem"
+    model = OCSVM(solver="nystroem", n_landmarks=8, random_state=0)
+    assert model.fit(np.random.default_rng(0).normal(size=(30, 2))).solver_ == "nystroem"
+    assert len(model.members_.machines[0].vectors) == 8
+
+
+def test_the_rounded_objective_has_its_gradient_and_nears_the_hinge():
+    generator = np.random.default_rng(4)
+    features = generator.normal(size=(50, 3)).astype(np.float32)
+    cost, point = generator.uniform(0.1, 1, 50), np.array([0.3, -0.5, 0.2, 0.4])
+    for width in (0.5, 0.05):
+        _, gradient = _rounded_objective(point, features, cost, width)
+        for k in range(4):
+            step = np.zeros(4)
+            step[k] = 1e-3
+            up, down = (_rounded_objective(point + s, features, cost, width)[0]
+                        for s in (step, -step))  # fmt: skip
+            assert gradient[k] == pytest.approx((up - down) / 2e-3, abs=2e-2)
+    u, rho = point[:3], point[3]
+    hinge = np.maximum(rho - features @ u, 0)
+    sharp, _ = _rounded_objective(point, features, cost, 1e-6)
+    assert sharp == pytest.approx(0.5 * u @ u - rho + cost @ hinge, rel=1e-5)
+    # Half of a hinge's corner: at zero the rounded one is a quarter of its width.
+    assert _rounded_objective(np.zeros(4), features, cost, 0.2)[0] == pytest.approx(
+        0.05 * cost.sum()
+    )
+
+
+def test_directions_without_weight_in_the_kernel_are_left_out():
+    kernel = np.diag([4.0, 1.0, 1e-9])
+    root = _inverse_root(kernel)
+    assert root.shape == (3, 2)
+    np.testing.assert_allclose(root.T @ kernel @ root, np.eye(2), atol=1e-12)

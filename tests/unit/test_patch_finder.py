@@ -15,7 +15,7 @@ from aberra.localise.patch_finder import (
     finder_loss,
     foreignness,
 )
-from aberra.localise.patches import body, covers, foreign, pasted, recontrasted
+from aberra.localise.patches import blurred, body, covers, foreign, pasted, recontrasted
 from aberra.loop import Tempo, batch_of
 from aberra.nets.place import Place
 from aberra.nets.unet import FEW, UNetPlan
@@ -102,6 +102,27 @@ def test_what_is_foreign_is_what_changed_visibly():
     assert target[..., 12:18, 12:18].min() == 1
     assert target[cover == 0].max() == 0
     assert foreignness(x, x, cover).max() == 0
+
+
+def test_the_loss_of_colour_images_is_written_out():
+    generator = torch.Generator().manual_seed(0)
+    x, y, added = (torch.rand((2, 3, 10, 10), generator=generator) for _ in range(3))
+    cover = torch.zeros(2, 1, 10, 10)
+    cover[0, :, 2:7, 3:8] = 0.5
+    logit, w = torch.randn((2, 1, 10, 10), generator=generator), torch.tensor([0.25, 1.0])
+    change = blurred(((y - x).abs().sum(dim=1) / 3)[:, None], 5)
+    target = torch.minimum(change / 0.2, torch.ones(())) * (cover > 0)
+    torch.testing.assert_close(foreignness(x, y, cover), target)
+    faint = foreignness(x, x + 0.03 * (y - x), cover)  # a change of less than 0.2 counts in part
+    torch.testing.assert_close(faint, 0.03 * change / 0.2 * (cover > 0))
+    expected = 0.0
+    for k in range(2):
+        p, inside = torch.sigmoid(logit[k]), cover[k] > 0
+        crossed = -(target[k] * p.log() + (1 - target[k]) * (1 - p).log()).mean()
+        gap = (y[k] - added[k] - x[k]).abs()
+        covered = (gap * inside).mean() / max(float(inside.float().mean()), 1e-3)
+        expected += w[k] * (crossed + covered / 2 + gap.mean() / 2) / 2
+    torch.testing.assert_close(finder_loss(x, y, cover, added, logit, w), expected)
 
 
 def test_the_loss_is_least_for_the_truth_and_follows_the_weights():

@@ -58,3 +58,41 @@ def test_a_span_whose_inverse_would_overflow_is_none(scaling):
     scale = scaling(column)
     assert scale.factor == 1
     assert np.abs(scale(column)).max() < 1e-200
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shift", "factor"),
+    [(0.0, 1.0, 0, 1), (0.0, 1.001, 0, 1 / 1.001), (-0.001, 1.0, -0.001, 1 / 1.001), (2, 2, 2, 1)],
+)
+def test_images_that_lie_between_nought_and_one_stay_as_they_are(low, high, shift, factor):
+    scale = pixels(np.array([[low, high]]))
+    np.testing.assert_allclose([scale.shift, scale.factor], [[shift], [factor]])
+    np.testing.assert_allclose(scale(np.full((2, 5), high)), (high - shift) * factor)
+
+
+def test_robust_scaling_of_columns_that_are_mostly_or_wholly_one_value():
+    mostly = np.r_[np.zeros(30), 1.0, 2.0, 3.0]
+    rounding = 1e6 * (1 + 1e-13 * (np.arange(33) < 3))  # a constant, but for its last digit
+    columns = np.column_stack([mostly, np.full(33, 5.0), rounding, np.arange(33.0)])
+    scale = robust(columns)
+    np.testing.assert_allclose(scale.shift, [0, 5, 1e6, 16])
+    np.testing.assert_allclose(scale.factor, [1 / mostly.std(), 1, 1, 1.349 / 16])
+    yes = robust(np.array([[True], [False], [True], [True], [False]]))
+    assert (yes.shift[0], yes.factor[0]) == (1, 1.349)
+    whole = robust(np.arange(9)[:, None])
+    assert (whole.shift[0], whole.factor[0]) == (4, 1.349 / 4)
+
+
+def test_means_and_deviations_of_a_written_example():
+    data = np.array([[1.0, 10.0], [3.0, 10.0]])
+    scale = standard(data)
+    assert (scale.shift.tolist(), scale.factor.tolist()) == ([2, 10], [1, 1])
+    np.testing.assert_array_equal(scale(np.array([[5, 7]])), [[3, -3]])
+    low = min_max(data)
+    assert (low.shift.tolist(), low.factor.tolist()) == ([1, 10], [0.5, 1])
+    assert scale(np.asfortranarray(data)).flags.c_contiguous
+
+
+def test_the_least_span_that_counts():
+    for span, factor in ((1e-200, 1.0), (2e-200, 5e199)):
+        assert min_max(np.array([[0.0], [span]])).factor[0] == pytest.approx(factor)

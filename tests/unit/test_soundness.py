@@ -4,12 +4,14 @@ import io
 import json
 from copy import copy
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Annotated
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, OneClassSVM
@@ -17,6 +19,7 @@ from sklearn.svm import SVC, OneClassSVM
 from aberra import IADC, IntensityThreshold, MultiView
 from aberra.declare import Within
 from aberra.errors import ModelFileError
+from aberra.localise.healing import CodeHealers, Healing
 from aberra.localise.intensity import Level, LevelPlan
 from aberra.model_file.archives import check_contents, check_detector
 from aberra.model_file.soundness import check_ranges, check_reader, check_sound
@@ -196,6 +199,31 @@ def test_a_localiser_whose_parts_do_not_fit_is_refused():
     ):
         with pytest.raises((ModelFileError, ValueError, RuntimeError)):
             check_sound(spoilt(model, **change), True)
+
+
+def test_networks_are_called_two_thousand_times_at_most_unless_limits_are_lifted(monkeypatch):
+    model = IntensityThreshold(holdout=0).fit(np.random.default_rng(0).random((5, 1, 8, 8)))
+    for n_calls, limits in ((2000, True), (2001, False)):
+        monkeypatch.setattr(type(model.members_), "n_calls", n_calls)
+        check_sound(model, limits)
+    with pytest.raises(ModelFileError, match=r"2,001 times for a tile of images, more than 2,000"):
+        check_sound(model, True)
+
+
+def test_a_healer_is_asked_once_or_as_often_as_it_draws():
+    for n_draws, calls in ((None, 1), (1, 1), (7, 7)):
+        assert CodeHealers(None, None, [], Healing(0.1, n_draws, "none")).n_calls == calls
+
+
+def test_without_emphasis_every_pixel_is_suspected_alike():
+    plain = SimpleNamespace(
+        _codes=lambda net, x: torch.zeros(2, 4, dtype=torch.long),
+        _choices=lambda net: [],
+        healing=Healing(0.1, None, "none"),
+    )
+    restored, suspicion = CodeHealers._healed(plain, None, torch.rand(2, 3, 5, 6))
+    assert restored.shape == (2, 3, 5, 6)
+    assert torch.equal(suspicion, torch.ones(2, 1, 5, 6))
 
 
 @dataclass

@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from aberra import MultiView, Stream
 from aberra.errors import DataError
+from aberra.robust.stream import _numeric
 
 
 def small(**changed):
@@ -146,6 +147,69 @@ def test_numbers_of_a_frame_follow_and_the_rest_stays():
     shown = stream.aligned(rows.assign(a=rows["a"] + 3))
     assert shown["a"].mean() == pytest.approx(15, abs=0.7)
     assert shown["b"].tolist() == rows["b"].tolist()
+
+
+def test_a_score_as_high_as_the_threshold_is_not_flagged():
+    rows = batches(1)[0]
+    stream = small().partial_fit(rows)
+    scores = stream.anomaly_score(rows)
+    stream.model_.threshold_ = np.sort(scores)[-3]
+    assert (stream.predict(rows) == -1).sum() == 2
+
+
+def test_only_numbers_have_a_level():
+    def day(k):
+        return pd.DataFrame(
+            {
+                "when": pd.date_range("2024-01-01", periods=50) + pd.Timedelta(k, "D"),
+                "yes": np.arange(50) % (k + 2) == 0,
+                "count": np.arange(50) + 100 * k,
+                "much": np.arange(50) / 7,
+            }
+        )
+
+    stream = Stream(MultiView(n_trees=3, encode="auto"), refit_every=50, random_state=0)
+    for k in range(3):
+        stream.partial_fit(day(k))
+    assert stream.level_ == pytest.approx([200, 0], abs=0.1)
+    trained = stream.aligned(day(0))
+    assert trained["count"].tolist() == (np.arange(50) + 0.0).tolist()  # one jump is no pace
+    pd.testing.assert_frame_equal(trained.drop(columns="count"), day(0).drop(columns="count"))
+    words = np.array([["x", "y"]] * 4, object)
+    assert _numeric(words).tolist() == []
+    assert _numeric(np.zeros((4, 2), int)).tolist() == [0, 1]
+
+
+def test_remembered_rows_are_trained_on_at_the_level_of_the_last_ones():
+    seen_by = []
+
+    class Watched(MultiView):
+        def fit(self, X, y=None, sample_weight=None):
+            seen_by.append(X)
+            return super().fit(X)
+
+    given = {"n_rows": 150, "refit_every": 50, "half_life": 1e9, "random_state": 0}
+    stream = Stream(Watched(n_trees=3, n_landmarks=8), **given)
+    rows = np.column_stack([np.tile(np.arange(50.0), 3), np.repeat([0.0, 30, 70], 50)])
+    for k in range(3):
+        stream.partial_fit(rows[50 * k : 50 * k + 50])
+    assert stream.level_.tolist() == [0, 70]
+    np.testing.assert_array_equal(stream.rows_, rows)
+    np.testing.assert_array_equal(seen_by[-1], rows * [1, 0] + [0, 70])
+    frames = clone(stream)
+    for k in range(3):  # of a frame those columns move that have moved since any of the rows
+        frames.partial_fit(pd.DataFrame(rows[50 * k : 50 * k + 50], columns=["a", "b"]))
+    np.testing.assert_array_equal(seen_by[-1], rows * [1, 0] + [0, 70])
+    # They may come next at the pace, or return to what was left: each as the last fit wants it.
+    worlds = stream._aligned(rows[:1])
+    assert [world[0, 1] for world in worlds] == [0, 70, 40]
+    assert stream.anomaly_score(rows[:1]) == min(
+        stream.model_.anomaly_score(world)[0] for world in worlds
+    )
+    assert stream.model_.random_state == stream._entropy
+    kept = Stream(MultiView(n_trees=3, random_state=7), refit_every=50, random_state=0)
+    assert kept.partial_fit(rows).model_.random_state == 7
+    assert kept.n_fits_ == 1
 
 
 def test_rows_wait_until_a_piece_is_complete():

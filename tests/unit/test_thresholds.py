@@ -10,7 +10,7 @@ from sklearn.datasets import make_blobs
 
 from aberra import MultiView
 from aberra.errors import DataError
-from aberra.ordinary import SKEW, bulk, discoveries, group_apart
+from aberra.ordinary import SKEW, Bulk, bulk, discoveries, group_apart, middle_and_upper_spread
 from aberra.thresholds import (
     DEFAULT,
     RULES,
@@ -267,6 +267,10 @@ def test_discoveries_are_those_of_benjamini_and_hochberg():
     slow = max((k for k in range(1, 7) if np.sort(p)[k - 1] <= 0.05 * k / 6), default=0)
     np.testing.assert_array_equal(discoveries(p, 0.05), p <= np.sort(p)[slow - 1])
     assert slow == 4
+    border = np.array([0.25, 0.5, 0.75, 1.0])  # each is just rate k / n for the rate 1
+    assert discoveries(border, 1.0).all()
+    assert discoveries(border, 0.5).sum() == 0
+    assert discoveries(np.array([0.125, 0.9, 0.9, 0.9]), 0.5).tolist() == [True] + [False] * 3
     assert not discoveries(np.full(5, 0.5), 0.05).any()
 
 
@@ -410,3 +414,58 @@ def test_knee_and_mixture_are_what_is_written_out():
     far = np.r_[some_scores(3), 1e6]
     assert knee(far) == pytest.approx(knee_by_hand(far))
     assert mixture(far) == pytest.approx(mixture_by_hand(far))
+
+
+def tail_by_hand(scores, rate):
+    half, quarter, eighth = np.quantile(scores, [0.5, 0.75, 0.875])
+    shape = min(1, max(-1, np.log2((eighth - quarter) / (quarter - half))))
+    steps = np.log2(0.5 / rate) if shape == 0 else ((0.5 / rate) ** shape - 1) / (2**shape - 1)
+    return half + (quarter - half) * steps
+
+
+def test_tail_is_what_its_docstring_says():
+    for seed in range(20):
+        scores = some_scores(seed, n=40)
+        for rate in (0.05, 0.2):
+            assert tail(scores, rate) == pytest.approx(tail_by_hand(scores, rate), rel=1e-6)
+    low = np.arange(5.0)  # the quantiles are the fifth, the seventh and the eighth of nine scores
+    for upper, shape in (([4.5, 5.0, 5.0625, 99], -1), ([4.5, 5, 9, 99], 1), ([4.5, 5, 6, 99], 0)):
+        steps = np.log2(10) if shape == 0 else (10.0**shape - 1) / (2.0**shape - 1)
+        assert tail(np.r_[low, upper]) == pytest.approx(4 + steps)
+    for upper in ([4, 4, 5, 99], [4.5, 5, 5, 99]):  # two of the quantiles are equal
+        scores = np.r_[low, upper]
+        assert tail(scores) == robust_z(scores)
+
+
+def test_mixtures_of_few_and_of_many_scores():
+    few = np.r_[np.arange(8.0), 100.0]
+    assert mixture(few) == robust_z(few)
+    ten = np.r_[np.arange(9.0), 100.0]
+    assert mixture(ten) == pytest.approx(mixture_by_hand(ten)) != robust_z(ten)
+    tied = np.r_[np.zeros(20), np.arange(9.0)]
+    assert mixture(tied) == robust_z(tied) == 0
+    many = some_scores(5, n=1001)
+    thousand = np.quantile(many, (np.arange(1000) + 0.5) / 1000)
+    assert mixture(many) == pytest.approx(mixture_by_hand(thousand), rel=0.02)
+    assert mixture(many) in thousand
+    assert mixture(many[:1000]) in many
+
+
+def test_the_knee_is_the_last_of_several_and_no_score_below_the_median():
+    # Upper half: 2, 3, 4, 5, 7, 9, 11: as far below the chord at 5 as nowhere else.
+    assert knee(np.r_[-np.arange(6.0), 2, 3, 4, 5, 7, 9, 11]) == 5
+    level = np.array([0.0, 1, 2, 3, 4, 5, 6, 7, 10, 13])  # upper half 5, 6, 7, 10, 13
+    assert knee(level) == 7
+    assert knee(np.array([0.0, 1, 2, 2, 3, 3, 4, 6, 8])) == 4  # at 3 and at 4 alike
+
+
+def test_the_spread_above_the_median():
+    assert middle_and_upper_spread(np.array([0.0, 1, 2, 3, 7])) == (2, 1)
+    assert middle_and_upper_spread(np.array([0.0, 0, 8, 8, 8])) == (8, 2)  # a quarter of the lower
+    assert middle_and_upper_spread(np.full(5, 3.0)) == (3, 0)
+    for size in (1.0, 1000.0):  # a spread in the last digits is rounding
+        for part, there in ((0.5e-13, False), (4e-13, True)):
+            s = size * (1 + part * np.arange(5.0))
+            assert (middle_and_upper_spread(s)[1] > 0) is there
+    assert bulk(np.array([1.0, 1, 1, 1, 5])) == Bulk(1, bulk(np.array([-3.0, 1, 1, 5, 9])).scale)
+    assert bulk(np.full(4, 2.0)).scale == pytest.approx(0.4 / np.expm1(0.4 * 0.67449))

@@ -16,6 +16,7 @@ from aberra.detectors.network import default_hidden
 from aberra.detectors.ocsvm import ocsvm_iadc, ocsvm_landmarks, scale_gamma
 from aberra.detectors.scaling import min_max
 from aberra.detectors.training import Prepared
+from aberra.errors import DataError
 from aberra.metrics import auroc
 from aberra.nets.conv import ConvStack
 from aberra.nets.conv_plan import lenet
@@ -227,3 +228,19 @@ def test_scaled_columns_are_what_the_machine_sees():
     x = min_max(X)(X)
     expected = ocsvm_iadc(x, np.ones(N), 0.5, scale_gamma(x, np.ones(N))).score(x)
     np.testing.assert_allclose(OCSVM().fit(X).anomaly_score(X), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("hidden", [(), (4, 0), (4, 2.5), (-1,)])
+def test_widths_that_are_none_are_refused(hidden):
+    with pytest.raises(ValueError, match="whole numbers of at least 1"):
+        AutoEncoder(hidden=hidden, epochs=1).fit(np.random.default_rng(0).random((20, 3)))
+
+
+def test_images_are_at_least_eight_pixels_a_side():
+    for shape in ((1, 7, 8), (1, 8, 7)):
+        with pytest.raises(DataError, match="too small for the network"):
+            AutoEncoder(epochs=1).fit(np.zeros((9, *shape)))
+    with pytest.raises(ValueError, match="leave it None for images"):
+        AutoEncoder(epochs=1, hidden=(4,)).fit(np.zeros((9, 1, 8, 8)))
+    model = AutoEncoder(epochs=1, hidden=np.array([5, 1]), random_state=0)
+    assert model.fit(np.random.default_rng(0).random((20, 3))).losses_

@@ -26,7 +26,7 @@ from aberra.data.blocks.source import Blocks, Task
 from aberra.data.drift.portrait import Portrait
 from aberra.engine import run_tasks
 from aberra.errors import DataError
-from aberra.ordinary import Bulk, bulk, group_apart
+from aberra.ordinary import Bulk, bulk, group_apart, middle_and_upper_spread
 from aberra.progress import Pace
 
 REPRESENTATIVES = 1 << 16  # quantiles that stand for all scores where a rule wants scores
@@ -163,7 +163,7 @@ def placed(scores: ScoreSketch, rule: str | float, rate: float) -> tuple[float, 
         return thresholds.threshold(some, rule, rate)
     few = thresholds.fdr(some, rate)  # where there is no spread, it is another rule's
     ordinary = bulk(some)
-    if not np.quantile(some, 0.75) > np.quantile(some, 0.5):
+    if not middle_and_upper_spread(some)[1] > 0:
         return few, "fdr"
     group = group_apart(some)
     below = float(some[~group].max()) if group.any() else np.inf

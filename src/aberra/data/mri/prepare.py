@@ -137,8 +137,7 @@ def place_slices(
     points = apply_affine(affine, np.argwhere(brain))
     top = float(points[:, 2].max())
     depths = top - points[:, 2]
-    voxel = abs(float(np.linalg.det(affine[:3, :3])))
-    chosen = _choose(depths, voxel, preparation)
+    chosen = _choose(depths, preparation)
     if not len(chosen):
         raise DataError(
             f"{where}: no slice to look at. Its brain is {depths.max():.0f} mm high, and "
@@ -150,17 +149,15 @@ def place_slices(
     return axial_grid(chosen, middle, top, preparation.step, preparation.field, preparation.size)
 
 
-def _choose(
-    depths: NDArray[np.float64], voxel: float, preparation: Preparation
-) -> NDArray[np.float64]:
+def _choose(depths: NDArray[np.float64], preparation: Preparation) -> NDArray[np.float64]:
     """Return the depths of the slices, in mm below the top of the brain."""
     step = preparation.step
     if preparation.select == "below_top":
         first, last = preparation.below_top
         chosen = np.arange(first, last + step / 1e3, step)
         return np.asarray(chosen[chosen <= depths.max() + step / 1e3])
-    areas = np.bincount(np.rint(depths / step).astype(int)) * voxel / step
-    large = np.flatnonzero(areas >= preparation.min_area * areas.max())
+    voxels = np.bincount(np.rint(depths / step).astype(int))
+    large = np.flatnonzero(voxels >= preparation.min_area * voxels.max())
     return np.arange(large[0], large[-1] + 1) * step
 
 

@@ -1,0 +1,313 @@
+"""The one training loop around a network of one number, and what it leaves on disk."""
+
+import sys
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from aberra import loop
+from aberra.diffusion.process import cosine_schedule, linear_schedule, walk
+from aberra.diffusion.training import DiffusionRun
+from aberra.errors import DivergenceError, MissingExtraError, ModelFileError
+from aberra.localise.walk import Denoisers, Walk
+from aberra.loop import Batch, Keeping, Run, Tempo, batch_of, train
+from aberra.nets.checkpoint import Checkpoint, training_mark
+from aberra.nets.discriminator import Discriminator, DiscriminatorPlan
+from aberra.nets.place import Place
+from aberra.nets.unet import Denoiser, Finder, UNetPlan
+from aberra.rng import batch_rows
+
+CPU = torch.device("cpu")
+IMAGES = torch.arange(40.0).view(10, 1, 2, 2) / 40
+WEIGHTS = torch.linspace(0.1, 1.0, 10)
+
+
+class Number(Run):
+    """One weight that moves to the mean of the images; it writes down what happens to it."""
+
+    def __init__(self, place=None):
+        self.place, self.seen = place or Place(CPU), []
+        self.net = nn.Linear(1, 1, bias=False)
+        nn.init.zeros_(self.net.weight)
+        self.nets = {"net": self.net}
+        self.optimisers = {"net": torch.optim.Adam(self.net.parameters(), 0.1)}
+
+    def set_rates(self, step):
+        self.seen.append(("rates", step))
+
+    def step(self, step, batch):
+        self.seen.append(("step", step))
+        drawn = batch.normal()
+        loss = ((self.net.weight[0, 0] - batch.x.mean() - 0.01 * drawn.mean()) ** 2).sum()
+        self.update("net", loss)
+        return {"loss": loss}
+
+    def follow(self, step):
+        self.seen.append(("follow", step))
+
+    def shown(self, batch):
+        self.seen.append(("shown", len(batch.x), len(batch.w), batch.size, batch.mine))
+        return batch.x, batch.x
+
+
+class Stopped(Number):
+    def step(self, step, batch):
+        if step == 7:
+            raise KeyboardInterrupt
+        return super().step(step, batch)
+
+
+def trained(run, steps=45, **more):
+    train(run, "settings", Tempo(steps, 4, 0.1), IMAGES, WEIGHTS, 3, **more)
+    return float(run.net.weight.detach())
+
+
+def test_a_step_has_its_rates_before_and_its_averages_after_it_and_losses_are_seen_now_and_then(
+    monkeypatch,
+):
+    shown = []
+    monkeypatch.setattr(loop, "advance", lambda task, part, note: shown.append((part, note)))
+    run = Number()
+    trained(run)
+    expected = [(what, k) for k in range(45) for what in ("rates", "step", "follow")]
+    assert run.seen == expected
+    assert [part for part, _ in shown] == [1 / 45, 20 / 45, 40 / 45, 1]
+    assert all(note.startswith("loss 0.") for _, note in shown)
+
+
+def test_a_training_that_was_stopped_goes_on_with_the_same_bytes_and_leaves_nothing(tmp_path):
+    whole = trained(Number())
+    stopped = Stopped()
+    with pytest.raises(KeyboardInterrupt):
+        trained(stopped, keeping=Keeping(tmp_path, 0.0))
+    (file,) = tmp_path.iterdir()
+    again = Number()
+    assert trained(again, keeping=Keeping(tmp_path, 0.0)) == whole
+    assert again.seen[0] == ("rates", 7)
+    assert not file.exists()
+    late = Stopped()
+    with pytest.raises(KeyboardInterrupt):
+        trained(late, keeping=Keeping(tmp_path, 5.0))
+    assert list(tmp_path.iterdir()) == []  # five minutes are not over
+    assert Keeping().minutes == 5.0
+
+
+def test_a_training_ends_where_the_time_is_up_or_the_loss_is_no_number(monkeypatch):
+    asked = []
+    monkeypatch.setattr(loop, "time_is_up", lambda part: asked.append(part) or part >= 0.2)
+    run = Number()
+    trained(run)
+    assert asked == [k / 45 for k in range(1, 10)]
+    assert len(run.seen) == 27
+    monkeypatch.undo()
+    broken = Number()
+    broken.net.weight.data.fill_(torch.nan)
+    with pytest.raises(DivergenceError, match="at step 1"):
+        trained(broken)
+
+
+def test_a_watch_sees_the_losses_and_at_most_four_images_and_only_one_process_has_one(monkeypatch):
+    told = []
+    watch = SimpleNamespace(
+        begin=lambda: told.append("begin"),
+        losses=lambda step, values: told.append((step, list(values))),
+        wants_picture=lambda last: told.append(last) or last,
+        picture=lambda step, images, restored: told.append((step, images.shape)),
+    )
+    monkeypatch.setattr(loop, "open_watch", lambda: watch)
+    run = Number()
+    train(run, 0, Tempo(21, 6, 0.1), IMAGES, WEIGHTS, 3)
+    seen = [(step, ["loss"]) for step in (1, 20, 21)]
+    assert told == ["begin", seen[0], False, seen[1], False, seen[2], True, (21, (4, 1, 2, 2))]
+    assert ("shown", 4, 4, 4, slice(4)) in run.seen
+    told.clear()
+    other = Number(Place(CPU, rank=1, world_size=2))
+    train(other, 0, Tempo(2, 6, 0.1), IMAGES, WEIGHTS, 3)
+    assert told == []
+
+
+def test_processes_share_the_images_and_the_random_numbers_of_a_step():
+    whole = batch_of(IMAGES, WEIGHTS, 6, 3, 5, Place(CPU))
+    rows = batch_rows(3, 10, 6, 5)
+    torch.testing.assert_close(whole.x, IMAGES[rows])
+    torch.testing.assert_close(whole.w, WEIGHTS[rows])
+    parts = [batch_of(IMAGES, WEIGHTS, 6, 3, 5, Place(CPU, rank=k, world_size=2)) for k in (0, 1)]
+
+    def field(shape, generator, device):
+        return torch.rand(shape, generator=generator)
+
+    for draw in (
+        lambda batch: batch.x,
+        lambda batch: batch.w,
+        lambda batch: batch.normal(2),
+        lambda batch: batch.uniform(1, 3),
+        lambda batch: batch.integers(2, 5),
+        lambda batch: batch.fields(field),
+    ):
+        torch.testing.assert_close(torch.cat([draw(part) for part in parts]), draw(whole))
+    assert whole.fields(field).shape == whole.x.shape
+    numbers = torch.cat([whole.integers(2, 5) for _ in range(50)])
+    assert set(numbers.tolist()) == {2, 3, 4}
+    assert isinstance(whole, Batch)
+    other = batch_of(IMAGES, WEIGHTS, 6, 3, 6, Place(CPU))
+    assert not torch.equal(other.normal(), batch_of(IMAGES, WEIGHTS, 6, 3, 5, Place(CPU)).normal())
+
+
+def test_gradients_are_cut_to_their_longest_and_averaged_over_processes():
+    run = Number()
+    run.clip = 0.5
+    run.optimisers = {"net": torch.optim.SGD(run.net.parameters(), 1.0)}
+    run.update("net", 3 * run.net.weight.sum())
+    assert float(run.net.weight.detach()) == pytest.approx(-0.5)
+    run.clip = None
+    run.update("net", 3 * run.net.weight.sum())
+    assert float(run.net.weight.detach()) == pytest.approx(-3.5)
+    fabric = SimpleNamespace(all_reduce=lambda flat, reduce_op: flat / 3,
+                             all_gather=lambda part: torch.stack([part, part + 1]))  # fmt: skip
+    run.place = Place(CPU, fabric=fabric)
+    run.update("net", 3 * run.net.weight.sum())
+    assert float(run.net.weight.detach()) == pytest.approx(-4.5)
+    assert run.gathered(torch.zeros(2, 1)).tolist() == [[0], [0], [1], [1]]
+    assert Number().gathered(WEIGHTS) is WEIGHTS
+
+
+def keeper_of(folder, mark="a" * 64, rate=0.1, **more):
+    run = Number()
+    run.optimisers["net"].param_groups[0]["lr"] = rate
+    return run, Checkpoint(folder, mark, run.nets, run.optimisers, **more)
+
+
+def test_a_checkpoint_brings_back_networks_optimisers_and_rates(tmp_path):
+    folder = tmp_path / "deep" / "er"
+    run, keeper = keeper_of(folder, rate=0.25)
+    assert keeper.resume() == 0
+    assert folder.is_dir()
+    run.update("net", run.net.weight.sum())
+    keeper.write(12)
+    assert [path.name for path in folder.iterdir()] == ["a" * 24 + ".safetensors"]
+    other, again = keeper_of(folder)
+    assert again.resume() == 12
+    assert other.optimisers["net"].param_groups[0]["lr"] == 0.25
+    for one in (run, other):
+        one.update("net", one.net.weight.sum())
+    assert torch.equal(run.net.weight, other.net.weight)
+    _, wrong = keeper_of(folder, "a" * 24 + "b" * 40)
+    with pytest.raises(ModelFileError, match="belongs to another training"):
+        wrong.resume()
+    again.finish(13)
+    assert list(folder.iterdir()) == []
+    again.finish(13)  # and nothing is there to delete
+    for _, silent in (keeper_of(None), keeper_of(folder, writes=False)):
+        silent.write(3)
+        silent.finish(3)
+        assert silent.resume() == 0
+    assert list(folder.iterdir()) == []
+
+
+def test_a_mark_depends_on_settings_and_on_every_array():
+    a, b = torch.zeros(2, 3), torch.ones(2)
+    marks = [
+        training_mark("s", [a], [b]),
+        training_mark("t", [a], [b]),
+        training_mark("s", [a], [2 * b]),
+        training_mark("s", [a.T], [b]),
+        training_mark("s", [a.double()], [b]),
+        training_mark("s", [a]),
+    ]
+    assert len(set(marks)) == len(marks)
+    assert marks[0] == training_mark("s", [a.clone()], [b.clone()])
+
+
+PLAN = UNetPlan(1, (8, 8), 1, (False, False), 2, head_width=8, groups=4)
+
+
+class Plain(nn.Module):
+    """Stands for the U-Net: gives back its input, as often as there are channels to fill."""
+
+    def __init__(self, n_out):
+        super().__init__()
+        self.n_out = n_out
+
+    def forward(self, patches, time):
+        self.given = patches, time
+        return patches.repeat(1, self.n_out, 1, 1)
+
+
+def test_a_finder_takes_away_what_is_likely_to_be_foreign():
+    finder = Finder(PLAN)
+    x = torch.arange(32.0).view(2, 1, 4, 4) / 8
+    assert finder.unet(nn.functional.pixel_unshuffle(x, 2), torch.zeros(2)).shape == (2, 8, 2, 2)
+    finder.unet = Plain(2)
+    added, logit = finder.found(x)
+    patches, time = finder.unet.given
+    assert patches.shape == (2, 4, 2, 2)
+    assert time.tolist() == [0, 0]
+    torch.testing.assert_close(added, x)
+    torch.testing.assert_close(logit, x - 3)
+    torch.testing.assert_close(finder(x), x * (1 - torch.sigmoid(x - 3)))
+
+
+def test_a_denoiser_is_told_the_time_in_thousandths():
+    net = Denoiser(PLAN)
+    assert net(torch.zeros(2, 1, 4, 4), torch.zeros(2)).shape == (2, 1, 4, 4)
+    assert {m.num_groups for m in net.modules() if isinstance(m, nn.GroupNorm)} == {4}
+    wide = Denoiser(replace(PLAN, groups=32))  # no more groups than channels
+    assert {m.num_groups for m in wide.modules() if isinstance(m, nn.GroupNorm)} == {8}
+    net.unet = Plain(1)
+    x = torch.rand(2, 1, 4, 4)
+    assert torch.equal(net(x, torch.tensor([0.25, 1.0])), x)
+    assert net.unet.given[1].tolist() == [250, 1000]
+
+
+def test_networks_say_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "monai", None)
+    for make in (lambda: Finder(PLAN), lambda: Denoiser(PLAN),
+                 lambda: Discriminator(DiscriminatorPlan(1, 8, 2, "spectral", True))):  # fmt: skip
+        with pytest.raises(MissingExtraError, match=r"aberra\[images\]"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("highest", "expected"), [(0.5, {1, 2, 3, 4, 5}), (0.01, {1}), (0.12, {1})]
+)
+def test_steps_are_drawn_from_the_first_to_the_highest(highest, expected):
+    batch = batch_of(IMAGES, WEIGHTS, 200, 3, 5, Place(CPU))
+    plan = SimpleNamespace(n_steps=10, highest=highest, noise="gaussian", discriminator=None)
+    found = DiffusionRun.draw(SimpleNamespace(plan=plan), batch)
+    assert set(found.t.tolist()) == expected
+    assert found.eps is found.eps_real is found.z
+    assert found.eps.shape == batch.x.shape
+    plan.discriminator = PLAN
+    fields = DiffusionRun.draw(SimpleNamespace(plan=plan), batch)
+    assert not torch.equal(fields.eps, fields.eps_real)
+    assert not torch.equal(fields.z, fields.eps_real)
+    assert not torch.equal(fields.z, fields.eps)
+
+
+@pytest.mark.parametrize("n_steps", [7, 30, 1000])
+def test_schedules_written_out(n_steps):
+    beta = np.minimum(np.linspace(1e-4, 0.02, n_steps) * 1000 / n_steps, 0.999)
+    np.testing.assert_allclose(linear_schedule(n_steps).alpha_bar, np.r_[1, np.cumprod(1 - beta)])
+    share = np.arange(n_steps + 1) / n_steps
+    level = np.cos((share + 0.008) / 1.008 * np.pi / 2) ** 2
+    beta = np.minimum(1 - level[1:] / level[:-1], 0.999)
+    np.testing.assert_allclose(cosine_schedule(n_steps).alpha_bar, np.r_[1, np.cumprod(1 - beta)])
+
+
+def test_walks_written_out_and_how_often_a_network_is_asked():
+    assert walk(10, 4) == [(10, 8), (8, 5), (5, 2), (2, 0)]
+    assert walk(2, 9) == [(2, 1), (1, 0)]
+    way = Walk(1000, "linear", "gaussian", 0.5, 0.25, 30, "ddpm", 3)
+    for changed, calls in (
+        ({}, 90),
+        ({"sampling_steps": None}, 750),
+        ({"start": 0.01}, 30),
+        ({"start": 1e-9, "sampling_steps": None}, 3),
+        ({"n_draws": 1}, 30),
+    ):
+        asked = Denoisers(None, None, [], Walk(**{**vars(way), **changed}))
+        assert asked.n_calls == calls

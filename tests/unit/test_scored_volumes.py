@@ -1,0 +1,136 @@
+"""A scan whose voxels are the pixels of its slices: all that is said about it in closed form."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from aberra.data.mri.nifti import read_nifti, write_nifti
+from aberra.data.mri.prepare import Preparation, prepare
+from aberra.data.mri.volume import Volume
+from aberra.errors import DataError
+from aberra.localise.healthy import CalmScan, healthy_scans
+from aberra.localise.likeness import Looks, look_of
+from aberra.localise.relative import HealthyHeights
+from aberra.localise.volumes import score_scan, score_volume
+
+SHAPE = (20, 22, 24)  # voxels of 2 mm
+PLAIN = Preparation(size=16, field=32.0, step=2.0, below_top=(4.0, 20.0), across=0.0)
+SCAN = Volume(np.random.default_rng(0).uniform(10, 100, SHAPE), np.diag([2.0, 2.0, 2.0, 1.0]))
+BRAIN = np.zeros(SHAPE, bool)
+BRAIN[4:16, 6:18, 3:20] = True  # its top is at 38 mm, its middle at 19 and 23 mm
+HEIGHTS = np.random.default_rng(1).integers(0, 100, (9, 16, 16)).astype(np.float32)
+ON_SLICES = np.zeros(SHAPE, bool)
+ON_SLICES[2:18, 4:20, 9:18] = True
+
+
+class Fixed:
+    """Stands for a trained localiser: the same maps, whatever it sees."""
+
+    def __init__(self, maps=HEIGHTS):
+        self.maps = maps
+
+    def anomaly_map(self, images):
+        return self.maps
+
+    def segment(self, images):
+        return self.maps > 50
+
+
+def in_place(values):
+    """Return slices, the topmost first and from front to back, as voxels of the scan."""
+    found = np.zeros(SHAPE, values.dtype)
+    found[2:18, 4:20, 9:18] = values[::-1, ::-1].transpose(2, 1, 0)
+    return found
+
+
+def test_every_voxel_has_the_height_of_its_pixel():
+    images, grid = prepare(SCAN, BRAIN, PLAIN)
+    np.testing.assert_allclose(grid.below_top, np.arange(4.0, 21.0, 2.0))
+    scored = score_volume(Fixed(), SCAN, PLAIN, BRAIN)
+    inside = BRAIN & ON_SLICES
+    np.testing.assert_array_equal(scored.scored, ON_SLICES)
+    np.testing.assert_array_equal(scored.looked_at, inside)
+    expected = np.where(BRAIN, in_place(HEIGHTS), 0)
+    np.testing.assert_allclose(scored.anomaly_map, expected, atol=1e-3)
+    np.testing.assert_array_equal(scored.segmentation, expected > 50)
+    assert scored.share_flagged == (expected > 50).sum() / inside.sum()
+    assert scored.millilitres == pytest.approx(0.008 * (expected > 50).sum())
+    assert scored.share_not_scored == (BRAIN & ~ON_SLICES).sum() / BRAIN.sum()
+    top = np.sort(expected[inside])[-round(0.02 * inside.sum()) :]
+    assert scored.score == pytest.approx(top.mean())
+    assert scored.description == "9 axial slices, 4-20 mm below top of brain"
+    np.testing.assert_array_equal(scored.look, look_of(images))
+    assert sum(one.millilitres for one in scored.findings) <= scored.millilitres
+    assert np.isnan(replace(scored, whole_brain=None).share_not_scored)
+    np.testing.assert_array_equal(replace(scored, brain=None).looked_at, ON_SLICES)
+    nothing = replace(scored, segmentation=np.zeros(SHAPE, bool), brain=np.zeros(SHAPE, bool))
+    assert nothing.share_flagged == 0
+
+
+def test_a_height_that_is_the_threshold_is_not_flagged():
+    for threshold in (50.0, 50.5, 0.0):
+        scored = score_volume(Fixed(), SCAN, PLAIN, BRAIN, threshold)
+        expected = BRAIN & (in_place(HEIGHTS) > threshold)
+        np.testing.assert_array_equal(scored.segmentation, expected)
+        calm = CalmScan.of(scored, BRAIN)
+        assert calm.score == scored.score
+        (largest, *_) = scored.findings
+        assert calm.largest(threshold) == pytest.approx(largest.millilitres)
+    lonely = np.zeros_like(HEIGHTS)
+    lonely[4, 8, 8], lonely[4, 8, 9] = 3.0, 1.0
+    scored = score_volume(Fixed(lonely), SCAN, PLAIN, BRAIN, np.inf)
+    calm = CalmScan.of(scored, BRAIN)
+    sizes = [healthy_scans([calm, calm], height).largest for height in (0.5, 1.0, 2.9, 3.0)]
+    np.testing.assert_allclose(sizes, np.array([[0.016], [0.008], [0.008], [0.0]]) * [1, 1])
+
+
+def test_a_model_that_answers_in_another_shape_is_named():
+    with pytest.raises(DataError, match=r"anomaly_map gave shape \(8, 16, 16\)"):
+        score_volume(Fixed(HEIGHTS[1:]), SCAN, PLAIN, BRAIN)
+    with pytest.raises(DataError, match="mask"):
+        score_volume(Fixed(), SCAN, PLAIN, BRAIN[1:])
+
+
+def test_what_is_usual_is_measured_on_the_slices_and_blank_outside_the_brain():
+    scored = score_volume(Fixed(), SCAN, PLAIN, BRAIN)
+    slices = scored.on_slices(BRAIN)
+    np.testing.assert_array_equal(in_place(slices.brain), BRAIN & ON_SLICES)
+    usual = HealthyHeights.of([slices])
+    percentile, z = scored.relative(usual)
+    expected = usual.relative(HEIGHTS, np.arange(4.0, 21.0, 2.0))
+    for found, own in zip((percentile, z), expected, strict=True):
+        np.testing.assert_allclose(found, np.where(BRAIN, in_place(own), 0), atol=1e-3)
+
+
+@pytest.mark.parametrize("relative", [False, True])
+def test_a_scan_leaves_its_files_and_a_line(tmp_path, relative):
+    scan = write_nifti(tmp_path / "s.nii.gz", SCAN.array, SCAN)
+    mask = write_nifti(tmp_path / "brain.nii.gz", BRAIN, SCAN)
+    scored = score_volume(Fixed(), read_nifti(scan), PLAIN, BRAIN, 97.0)
+    usual = HealthyHeights.of([scored.on_slices(BRAIN)]) if relative else None
+    looks = Looks([0.0] * 10, 0.0) if relative else None
+    record = score_scan(Fixed(), scan, tmp_path / "maps", PLAIN, mask=lambda path: mask,
+                        threshold=97.0, looks=looks, p_value=lambda ml: 0.25,
+                        relative_to=usual)  # fmt: skip
+    about = json.loads((tmp_path / "maps" / "s_findings.json").read_text())
+    assert record.n_findings == len(about["findings"]) == len(scored.findings)
+    assert {one["p_value"] for one in about["findings"]} <= {0.25}
+    assert ("unlike the training scans" in record.remark) == relative == bool(record.remark)
+    assert about["remark"] == record.remark
+    assert (record.largest, record.score) == (scored.anomaly_map.max(), scored.score)
+    assert record.millilitres == scored.millilitres
+    assert record.share_not_scored == scored.share_not_scored
+    assert record.slices == scored.description
+    for path, values in (
+        (record.map_path, scored.anomaly_map),
+        (record.segmentation_path, scored.segmentation),
+        (tmp_path / "maps" / "s_scored.nii.gz", scored.looked_at),
+    ):
+        np.testing.assert_allclose(read_nifti(path).array, values, atol=1e-3)
+    others = {"s_percentile.nii.gz", "s_z.nii.gz"} if relative else set()
+    assert {path.name for path in (tmp_path / "maps").iterdir()} == others | {
+        "s_anomaly.nii.gz", "s_segmentation.nii.gz", "s_scored.nii.gz", "s_findings.csv",
+        "s_findings.json",
+    }  # fmt: skip
