@@ -26,6 +26,7 @@ COMPILED = (
     *_unit("losses", "weights_arrive"),
 )  # fmt: skip
 NETWORKS = (*_unit("losses", "weights_arrive"), *COMPILED[:2])
+DIGITS = (f"{REFERENCE}compiled_convolutions.py",)
 STEPS = f"{REFERENCE}diffusion_steps.py"
 DIFFUSION = (STEPS, *_unit("diffusion", "noise"), f"{WHOLE}diffusion_training.py")
 LOCALISE = _unit("localise", "localisers_rivals")
@@ -63,9 +64,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "detectors/base.py": (*_unit("ocsvm", "weights_arrive"), ENSEMBLES),
     "detectors/column_tails.py": (*MULTIVIEW, f"{WHOLE}borders_models.py"),
     "detectors/compiled_forest.py": MULTIVIEW,
+    "detectors/compiled_convolutions.py": DIGITS,
+    "detectors/compiled_maps.py": DIGITS,
     "detectors/compiled_training.py": COMPILED,
     "detectors/compiled_views.py": MULTIVIEW,
-    "detectors/convolutions.py": NETWORKS,
+    "detectors/conv_chain.py": DIGITS,
+    "detectors/convolutions.py": (*NETWORKS, *DIGITS),
     "detectors/dagpr.py": (*_unit("dagpr", "weights_arrive"), f"{REFERENCE}members_one_by_one.py"),
     "detectors/deep_svdd.py": (*NETWORKS[1:], PARTS),
     "detectors/evidence.py": (*_unit("evidence", "multiview"),),
