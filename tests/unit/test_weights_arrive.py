@@ -117,6 +117,9 @@ def test_principal_axes_are_those_of_the_trusted_rows_and_leave_out_what_is_flat
     covariance = np.cov(found.T)
     assert abs(covariance[1, 2]) < 1e-10
     np.testing.assert_allclose(np.linalg.norm(axes, axis=0), [0, 1, 1])
+    # The longest direction is the measure: a deviation of a thousandth of its own is flat.
+    steep = principal_axes(codes[:, :2] * [1e3, 1], weights[:60])
+    np.testing.assert_allclose(np.linalg.norm(steep, axis=0), [0, 1])
 
 
 def test_a_network_that_is_turned_shows_its_codes_along_other_axes():
