@@ -42,7 +42,7 @@ def guards() -> dict[str, list[str]]:
             digits = f"{name} on digits"
             found[f"digits: {PAPER.get(name, name)}"] = [digits if digits in CASES else images]
     found["table: advised"].append("IADC(AutoEncoder), by default")
-    found["table: gentle"].append("IADC(HybridOCSVM), by default")
+    found["table: informed"].append("IADC(HybridOCSVM), by default")
     found["images: AE"].append("IADC(AutoEncoder) on images")
     for label, (name, _) in LOCALISERS.items():
         if (engine := f"scans: {name}") in found:

@@ -171,7 +171,7 @@ def test_scores_that_most_rows_share_have_a_unit_still():
     ("detector", "start"),
     [
         (AutoEncoder(epochs=2), "advised"),
-        (HybridOCSVM(pretrain_epochs=2), "gentle"),
+        (HybridOCSVM(pretrain_epochs=2), "informed"),
         (OCSVM(), "equal"),
         (MultiView(), "equal"),
         (OneNumber(), "equal"),

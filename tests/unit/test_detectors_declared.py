@@ -107,7 +107,7 @@ def test_no_text_of_a_parameter_is_written_twice():
 WAYS = {  # of a detector by itself: what it draws, sees and goes by, as docs and docstrings say
     MultiView(): (True, "equal", True, "apart", "fdr"),
     OCSVM(): (False, "equal", False, "median", "knee"),
-    HybridOCSVM(): (False, "gentle", False, "median", "knee"),
+    HybridOCSVM(): (False, "informed", False, "median", "knee"),
     AutoEncoder(): (False, "advised", False, "median", "knee"),
     DeepSVDD(): (False, "advised", False, "median", "knee"),
     RSRAE(): (False, "advised", False, "median", "knee"),

@@ -392,7 +392,7 @@ def test_our_rows_begin_in_our_way_and_the_papers_in_theirs(tmp_path):
     (theirs,) = {ensemble_of(s).start for job in odds_jobs(SMOKE) for s in job.settings}
     ours = {s["detector"]: ensemble_of(s).start for job in own_jobs(SMOKE) for s in job.settings}
     networks = dict.fromkeys(("AE", "Deep SVDD", "RSRAE"), "advised")
-    assert (theirs, ours) == ("equal", {"OCSVM-H": "gentle", **networks})
+    assert (theirs, ours) == ("equal", {"OCSVM-H": "informed", **networks})
     store, job = (
         Store(tmp_path),
         next(j for j in own_jobs(SMOKE) if j.settings[0]["set"] == "cardio"),

@@ -113,7 +113,7 @@ class IADC(Ensemble):
         top of what is learnt, their scores are added to those of the round before trust is
         learnt from both, and each round changes it by half; it helps detectors whose first
         round is little better than chance. "auto" is "advised" for `AutoEncoder`, `DeepSVDD` and
-        `RSRAE` on tables, "gentle" for `HybridOCSVM` on tables, and "equal" for all else.""",
+        `RSRAE` on tables, "informed" for `HybridOCSVM` on tables, and "equal" for all else.""",
     )
     patience: int = parameter(
         Interval(Integral, 1, None, closed="left"),
