@@ -71,7 +71,7 @@ class Copies:
         self.whole = self.folder / "whole"
         self.whole.mkdir()
         for part in COPIED:
-            _copied(Path(part), self.whole / part, shutil.copy2)  # times too: numba goes by them
+            _copied(Path(part), self.whole / part, shutil.copy2)
 
     def with_change(self, mutant: Mutant) -> Path:
         """Return a copy with one changed module; compiled code that knows it is made anew."""
@@ -86,7 +86,7 @@ class Copies:
         for path in package.rglob("*.py"):
             text = path.read_text()
             if COMPILED in text and f"from {name} import" in text:
-                _replace(path, text)
+                _replace(path, f"{text}# {mutant.line} {mutant.what!r}\n")  # numba goes by the text
         return copy
 
 

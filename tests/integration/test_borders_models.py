@@ -109,6 +109,8 @@ FORGED = {
     "more names": ("text", set_at(("feature_names_in_",), ["a", "b", "c"]), "3 names"),
     "same names": ("text", set_at(("feature_names_in_",), ["a", "a"]), "not 2 different"),
     "no rounds": ("text", without_rounds, "history_: there are no rounds"),
+    "a strange end": ("text", set_at(("history_", "reason"), "max_rounfs"), "no reason for"),
+    "huge scores": ("text", array_at("coefficients", all_to(1.7e308)), "or huge ones"),
     "large grid": ("map", set_at((*FRAME, "grid"), [10**5, 10**5]), "grid.0: got 100000"),
     "grid beyond": ("map", set_at((*FRAME, "grid"), [500, 500]), "larger than the images"),
     "multiple": ("map", set_at((*FRAME, "multiple"), 10**9), "multiple: got 1000000000"),

@@ -18,6 +18,7 @@ from aberra.rng import for_each
 
 Data = NDArray[Any]  # (n, d), any number type; images are flattened
 Scores = NDArray[np.float64]
+LARGEST_SCORE = 1e150  # sums and squares of scores must not overflow
 Rows = NDArray[np.int64]  # (m, n_drawn): the rows that each member trains on
 
 
@@ -66,9 +67,9 @@ class Members(ABC):
             raise ValueError(f"one row gives scores of shape {shape}")
 
     def probe_finite(self, rows: Data) -> None:
-        """Raise an error unless rows such as those of the training get finite scores."""
-        if not np.isfinite(self.scores(rows)).all():
-            raise ValueError("rows like those of the training have no finite scores")
+        """Raise an error unless rows such as those of the training get scores one can work with."""
+        if not (np.abs(self.scores(rows)) <= LARGEST_SCORE).all():
+            raise ValueError("rows like those of the training have no finite scores, or huge ones")
 
 
 def member_scores(members: Members, data: Data) -> NDArray[np.float64]:

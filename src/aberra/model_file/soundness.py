@@ -17,6 +17,7 @@ from aberra.contract.members import Members
 from aberra.contract.rows import RowScorer
 from aberra.data.tables import KINDS, LARGEST, TableReader
 from aberra.declare import Within
+from aberra.explain.rounds import STOPPED
 from aberra.model_file.kinds import damaged
 from aberra.model_file.portraits import check_portrait
 from aberra.robust.committee import Committee
@@ -50,6 +51,8 @@ def check_sound(model: Any, limits: bool) -> None:
     rounds = model.training_rounds()
     if rounds is not None and not 0 <= rounds.kept < len(rounds):
         damaged("learnt.history_", "there are no rounds, or the one that was kept is missing")
+    if rounds is not None and rounds.reason not in STOPPED:
+        damaged("learnt.history_.reason", f"{rounds.reason!r} is no reason for training to stop")
     _check_training(model)
     if not model.members_.n_members:
         damaged("learnt.members_", "there is no member, so nothing can be scored")
