@@ -104,15 +104,24 @@ def found() -> dict[Key, Line]:
 
 
 def from_tables() -> dict[Key, Line]:
-    """Return the cells of the ODDS tables that the present code has computed."""
-    profile = profiles()["small"].with_seeds(10)
-    jobs, cells = odds_jobs(profile, (True,)) + own_jobs(profile), Store(RESULTS.parent).read(ODDS)
+    """Return the cells of the ODDS tables that the present code has computed.
+
+    The cells of a start that is no longer a detector's own are still there, and are taken as well.
+    """
+    profile, cells = profiles()["small"].with_seeds(10), Store(RESULTS.parent).read(ODDS)
+    jobs = odds_jobs(profile, (True,)) + own_jobs(profile)
+    settings = [s for job in jobs for s in job.settings]
+    settings += [
+        c["setting"]
+        for c in cells.values()
+        if c["setting"].get("start") == "gentle"
+        and c["setting"]["engine"] == ENGINES["table"][c["setting"]["detector"]]
+    ]
     return {
         (s["detector"], s["set"], s.get("start", "equal"), s["seed"]): {
             "auroc": 100 * cells[key]["auroc"]["IADC"]
         }
-        for job in jobs
-        for s in job.settings
+        for s in settings
         if (key := key_of(s)) in cells
     }
 
