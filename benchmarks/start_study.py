@@ -33,6 +33,7 @@ from aberra.robust.history import History
 from benchmarks.records import environment
 
 RESULTS, TABLE = Path("results/start_study.jsonl"), Path("results/start_study.md")
+NO_LONGER_SHOWN = Path("results/cells/earlier/odds.jsonl")
 STARTS = ("equal", "gentle", "informed", "advised")
 # Earlier forms, no longer run: the advisers' scores are not added to those of a round, which goes
 # half of the way to the trust by its own; and the same, each round going all of the way.
@@ -106,9 +107,10 @@ def found() -> dict[Key, Line]:
 def from_tables() -> dict[Key, Line]:
     """Return the cells of the ODDS tables that the present code has computed.
 
-    The cells of a start that is no longer a detector's own are still there, and are taken as well.
+    The cells of a start that is no longer a detector's own lie apart, and are taken as well.
     """
     profile, cells = profiles()["small"].with_seeds(10), Store(RESULTS.parent).read(ODDS)
+    cells = {**cells, **{cell["key"]: cell for cell in read_lines(NO_LONGER_SHOWN)}}
     jobs = odds_jobs(profile, (True,)) + own_jobs(profile)
     settings = [s for job in jobs for s in job.settings]
     settings += [

@@ -201,6 +201,8 @@ def test_reduced_images_get_no_verdict():
     small, paper = profiles()["small"], profiles()["paper"]
     said = unseen_tables.why_withheld(small, "cifar10")
     assert said == "3 of 10 classes, 16 instead of 32 pixels a side"
+    smoke = unseen_tables.why_withheld(profiles()["smoke"], "mnist")
+    assert smoke == "2 of 10 classes"
     assert unseen_tables.why_withheld(small, "mnist") == ""
     assert unseen_tables.why_withheld(paper, "cifar10") == ""
 

@@ -92,7 +92,8 @@ def image_reduced(profile: Profile, images: str) -> str:
     return (
         f"Profile {profile.name}: classes {', '.join(map(str, size.classes))}, "
         f"{size.normal or 'all'} normal images of {size.pixels} x {size.pixels} pixels, "
-        f"{size.test or 'all'} test images of each class, {size.seeds} seeds, "
+        f"{size.test or 'all'} test images of each class, "
+        f"{size.seeds} seed{'s (one where no ± is shown)' if size.seeds > 1 else ''}, "
         f"{size.members} members, at most {size.rounds} rounds, {size.epochs:.0%} of the "
         f"epochs{_own_epochs(size)}, {batch}{_own_settings(size)}."
     )
