@@ -6,6 +6,7 @@ the patience of the stopping rule decides when to stop.
 """
 
 import itertools
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,8 @@ from sklearn.pipeline import make_pipeline
 
 from aberra import ADC, IADC, OCSVM, AutoEncoder, HybridOCSVM, MultiView
 from aberra.errors import DataError
-from aberra.robust.start import advice
+from aberra.robust.history import History, Round
+from aberra.robust.start import Course, advice
 from aberra.robust.weighting import in_quartiles
 
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
@@ -123,23 +125,88 @@ def test_the_default_has_nothing_to_say_about_images_and_raw_frames(detector, X,
         IADC(detector, start="advised", random_state=0).fit(X)
 
 
-@pytest.mark.parametrize("start", ["informed", "advised"])
-def test_the_first_round_may_go_by_what_the_default_says(start):
+def test_an_advised_start_goes_by_what_the_default_says():
     view = ADC(MultiView(), random_state=0).fit(ROWS)
-    model = IADC(OneNumber(), n_members=2, resample=False, start=start, random_state=0).fit(ROWS)
+    settings = {"n_members": 2, "resample": False, "random_state": 0}
+    model = IADC(OneNumber(), start="advised", **settings).fit(ROWS)
     said = advice(ROWS, np.ones(N), model.entropy_)
     assert np.corrcoef(said, view.training_scores())[0, 1] > 0.9  # of other random numbers
-    given = weights_of(said, 0.5)
-    first = model.history_[0].scores
-    mean = np.average(ROWS[:, 0], weights=given)
-    np.testing.assert_allclose(first, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
-    w, always = np.ones(N), given if start == "advised" else 1
-    for now, coming in itertools.pairwise(model.history_[:3]):
-        own = weights_of(now.scores, 0.5)
-        if start == "advised":  # half of the way to the trust by both scores, times the advice
-            own = (w + weights_of(in_units(now.scores) + in_units(said), 0.5)) / 2
-        w, mean = own, np.average(ROWS[:, 0], weights=own * always)
-        np.testing.assert_allclose(coming.scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+    w, always = np.ones(N), weights_of(said, 0.5)
+    for now in model.history_[:3]:
+        mean = np.average(ROWS[:, 0], weights=w * always)
+        np.testing.assert_allclose(now.scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+        # half of the way to the trust by both scores, times the advice
+        w = (w + weights_of(in_units(now.scores) + in_units(said), 0.5)) / 2
+
+
+INFORMED = {"n_members": 2, "resample": False, "start": "informed", "random_state": 0}
+
+
+def test_an_informed_start_hears_the_default_before_the_second_round():
+    model = IADC(OneNumber(), **INFORMED).fit(ROWS)
+    said, history = advice(ROWS, np.ones(N), model.entropy_), model.history_
+    trusts = [np.ones(N), weights_of(said, 0.5), weights_of(history[1].scores, 0.5)]
+    for w, now in zip(trusts, history[:3], strict=True):
+        mean = np.average(ROWS[:, 0], weights=w)
+        np.testing.assert_allclose(now.scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+    assert history.reason == "settled"
+
+
+class Contrary(OneNumber):
+    """A detector that, once rows are doubted, finds odd what others find most ordinary."""
+
+    def fit(self, X, y=None, sample_weight=None):
+        super().fit(X, sample_weight=sample_weight)
+        doubted = sample_weight is not None and np.ptp(sample_weight) > 0
+        self.sign_ = -1 if doubted else 1
+        return self
+
+    def score_samples(self, X):
+        return self.sign_ * super().score_samples(X)
+
+
+@pytest.mark.parametrize("max_rounds", [1, 2, 9])
+def test_an_informed_start_keeps_the_first_round_where_doubt_does_harm(max_rounds):
+    model = IADC(Contrary(), max_rounds=max_rounds, **INFORMED)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.fit(ROWS)
+    plain = ADC(Contrary(), n_members=2, resample=False, random_state=0).fit(ROWS)
+    history = model.history_
+    assert (len(history), history.kept) == (min(max_rounds, 2), 0)
+    assert history.reason == ("max_rounds" if max_rounds == 1 else "harm")
+    assert history.replay(0.1) == 0
+    np.testing.assert_array_equal(model.anomaly_score(ROWS), plain.anomaly_score(ROWS))
+    np.testing.assert_array_equal(model.training_scores(), plain.anomaly_score(ROWS))
+
+
+def test_a_warm_start_does_not_forget_that_doubt_does_harm():
+    model = IADC(Contrary(), warm_start=True, **INFORMED).fit(ROWS)
+    before = model.anomaly_score(ROWS)
+    again = model.set_params(max_rounds=29).fit(ROWS)
+    assert (len(again.history_), again.history_.reason) == (2, "harm")
+    np.testing.assert_array_equal(again.anomaly_score(ROWS), before)
+
+
+def test_agreement_is_that_on_the_tenth_of_the_rows_that_advisers_find_oddest():
+    said = np.arange(20.0)
+    history = History(0.5, 2, 0.5)
+    for scores in (np.roll(said, 1), said):  # the oddest row is found ordinary, then odd again
+        history.append(Round(scores, 0.0))
+    Course("informed", np.ones(20), said).judge(history)
+    assert history.reason == ""
+    history.rounds.reverse()
+    Course("advised", np.ones(20), said).judge(history)
+    assert history.reason == ""
+    Course("informed", np.ones(20), said).judge(history)
+    assert history.reason == "harm"
+    top_three_alone = said.copy()
+    top_three_alone[:17] = said[:17][::-1]  # the same for the oddest tenth, which is two rows
+    level = History(0.5, 2, 0.5)
+    for scores in (said, top_three_alone):
+        level.append(Round(scores, 0.0))
+    Course("informed", np.ones(20), said).judge(level)
+    assert level.reason == ""
 
 
 def in_units(s):

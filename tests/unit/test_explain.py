@@ -188,9 +188,9 @@ def test_the_caller_may_know_better_why_it_stopped(iadc):
 class Rounds(list):
     """Stands for a history of four rounds."""
 
-    def __init__(self, crossings, kept):
+    def __init__(self, crossings, kept, reason="settled"):
         super().__init__(range(4))
-        self.crossings, self.kept = (lambda: crossings), kept
+        self.crossings, self.kept, self.reason = (lambda: crossings), kept, reason
 
 
 def test_a_round_is_kept_for_the_reason_that_is_given():
@@ -200,6 +200,9 @@ def test_a_round_is_kept_for_the_reason_that_is_given():
         "ranking."
     )
     assert "Round 4 was kept: no round was calm" in RoundsStory(restless, "").sentences("row")[1]
+    harm = Rounds([9], 0, "harm")
+    said = RoundsStory(harm, STOPPED["harm"]).sentences("row")[1]
+    assert said == "Round 1 was kept, which trusts all rows the same."
 
 
 def test_without_rounds_there_is_no_story(table):

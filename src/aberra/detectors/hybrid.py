@@ -60,8 +60,8 @@ class HybridOCSVM(OneClassDetector, CodeDetector):
     (200,)
     """
 
-    # The codes of rows that the autoencoder no longer sees move away; advice in every round would
-    # hold them there, in the first one alone it does not (results/start_study.md).
+    # The codes of rows that the autoencoder no longer sees move away, which may help or harm; the
+    # advisers can tell (results/start_study.md). In every round their advice would hold them there.
     own_start: ClassVar[str] = "informed"
 
     members_: CodeExpansions = learnt()

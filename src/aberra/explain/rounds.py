@@ -19,6 +19,7 @@ STOPPED = {
     "settled": "the ranking had settled",
     "max_rounds": "it had used all of its rounds, before the ranking settled",
     "interrupted": "it was interrupted, and the finished rounds were kept",
+    "harm": "doubt in samples led the ranking away from a second opinion",
 }
 
 
@@ -95,6 +96,8 @@ class RoundsStory:
         return [f"Training took {took}. It stopped because {self.because}.", self._why_kept(thing)]
 
     def _why_kept(self, thing: str) -> str:
+        if self.history.reason == "harm":
+            return f"Round 1 was kept, which trusts all {thing}s the same."
         fewest = 1 + int(np.argmin(self.crossings)) == self.kept
         why = (
             f"in this round the fewest {thing}s crossed over to the odder part of the ranking"

@@ -94,6 +94,8 @@ def run_seeds(
 
     def goes_on(trial: Trial) -> bool:
         history = trial.history
+        if history.reason == "harm":
+            return False
         if len(history) < rounds_at_least:
             return True
         done = all(history.settled(r) for r in ratios)
@@ -105,6 +107,7 @@ def run_seeds(
         others = np.split(_unseen_scores(members, new), len(active))
         for trial, line, own in zip(active, found, others, strict=True):
             trial.history.append(line)
+            trial.course.judge(trial.history)
             trial.unseen.append(own.mean(axis=0))
         t = max(len(trial.history) for trial in active)
         advance("rounds", t / model.max_rounds, active[0].history.note())

@@ -79,7 +79,8 @@ class History(Sequence[Round]):
     rounds : list of Round, default=[]
         The rounds so far.
     reason : str, default=""
-        Why training stopped: "clean", "settled", "max_rounds" or "interrupted".
+        Why training stopped: "clean", "settled", "max_rounds" or "interrupted"; or "harm", where
+        doubt in rows led away from what the advisers say, and the first round is kept.
 
     Attributes
     ----------
@@ -115,6 +116,8 @@ class History(Sequence[Round]):
     @property
     def kept(self) -> int:
         """Index of the round to keep."""
+        if self.reason == "harm":
+            return 0
         return kept_round(self.crossings(), self._by_chance())
 
     def append(self, line: Round) -> None:
@@ -187,6 +190,8 @@ class History(Sequence[Round]):
 
     def goes_on(self, max_rounds: int) -> bool:
         """Say whether another round is due."""
+        if self.reason == "harm":
+            return False
         return len(self.rounds) < max_rounds and not self.settled()
 
     def crossings(self, outlier_ratio: float | None = None) -> list[int]:
@@ -210,6 +215,8 @@ class History(Sequence[Round]):
         The ratio decides only when to stop, never what is learnt, so one long run answers for all
         ratios, as far as its rounds go.
         """
+        if self.reason == "harm":
+            return 0
         h, by_chance = self.crossings(outlier_ratio), self._by_chance(outlier_ratio)
         ends = (t for t in range(1, len(h) + 1) if settled(h[:t], self.patience, by_chance))
         return kept_round(h[: next(ends, len(h))], by_chance)

@@ -108,9 +108,10 @@ class IADC(Ensemble):
         doc="""How the rounds begin and go on. "equal" is the papers': in the first round all rows
         count the same, and each round decides alone about the trust in the next. "gentle": each
         round changes the trust by a quarter of that; it helps where the ranking swings from round
-        to round. "informed": members of `MultiView` score the rows first, and the first round
-        counts every row by the trust that follows. "advised": this trust counts in every round on
-        top of what is learnt, their scores are added to those of the round before trust is
+        to round. "informed": members of `MultiView` score the rows first, and the second round
+        counts every row by the trust that follows; if that leads the ranking away from theirs,
+        doubt in rows does harm, and the first round is kept. "advised": their trust counts in every
+        round on top of what is learnt, their scores are added to those of the round before trust is
         learnt from both, and each round changes it by half; it helps detectors whose first
         round is little better than chance. "auto" is "advised" for `AutoEncoder`, `DeepSVDD` and
         `RSRAE` on tables, "informed" for `HybridOCSVM` on tables, and "equal" for all else.""",
@@ -169,6 +170,7 @@ class IADC(Ensemble):
         setup = self._setup(data, self.resample)
         history = self._begin(data, prior, setup)
         course = course_of(self._start_of(setup), data, history, prior, self.entropy_)
+        course.judge(history)  # of a warm start
         w = course.trust(history)  # A1.1
         while history.goes_on(self.max_rounds):  # A1.2, A1.21
             turn = Turn(self.entropy_, len(history), w * course.prior)
@@ -181,6 +183,7 @@ class IADC(Ensemble):
                 logger.warning("interrupted: keeping the %d finished rounds", len(history))
                 break
             history.append(found)
+            course.judge(history)
             w = course.trust(history)  # A1.20
             if history.kept == len(history) - 1:
                 self.members_ = members

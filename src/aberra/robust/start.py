@@ -8,10 +8,11 @@ import numpy as np
 
 from aberra.contract.members import Data, Scores
 from aberra.detectors.multiview import MultiView
+from aberra.metrics import auroc
 from aberra.rng import single_thread
 from aberra.robust.history import History
 from aberra.robust.rounds import Setup, Turn, train_round
-from aberra.robust.weighting import in_quartiles
+from aberra.robust.weighting import in_quartiles, top_rows
 
 STARTS = ("equal", "gentle", "informed", "advised")
 ADVISED = ("informed", "advised")  # those that ask `MultiView`
@@ -21,6 +22,7 @@ ADVICE = 1 << 20  # number of the round whose random numbers are the advisers'
 # all of the way. A detector whose ranking swings settles at a slower pace, and advice would be
 # forgotten at a fast one (benchmarks/settle_study.py).
 PACE = {"gentle": 0.25, "advised": 0.5}
+OPINION = 0.1  # the share of the rows, the oddest in the advisers' eyes, on which they are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +45,7 @@ class Course:
 
     def trust(self, history: History) -> Scores:
         """Return what was learnt so far about the trust in each row, the prior left out."""
-        if self.start == "informed" and not len(history):
+        if self.start == "informed" and len(history) == 1:
             return history.trust_by(self.said)
         if self.start not in PACE:
             return history.next_weights(len(self.prior))
@@ -51,6 +53,19 @@ class Course:
         for line in history:
             w = w + pace * (history.trust_by(self._joined(line.scores)) - w)
         return w
+
+    def judge(self, history: History) -> None:
+        """End the rounds, and keep the first, if doubt in rows does harm.
+
+        The first round of an informed start trusts all rows the same, the second goes by what the
+        advisers say. If the second agrees less with them than the first does, the detector does not
+        learn from trust what its advisers mean by it.
+        """
+        if self.start == "informed" and len(history) > 1:
+            oddest = top_rows(self.said, OPINION)
+            before, after = (auroc(oddest, line.scores) for line in history[:2])
+            if after < before:
+                history.reason = "harm"
 
     def _joined(self, scores: Scores) -> Scores:
         """Return the scores of a round, the advisers' added on the same scale."""
