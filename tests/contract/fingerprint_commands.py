@@ -216,5 +216,6 @@ CASES: dict[str, Case] = {
     "aberra fit, score: pictures": Case(in_folder(of_pictures, "none")),
     "aberra fit, score: pictures, --robust iadc": Case(in_folder(of_pictures, "iadc")),
     "aberra fit, score: heads": Case(in_folder(of_heads), SINGLE, slow=True),
-    "aberra reproduce auc-per-round": Case(in_folder(of_cells), SINGLE, slow=True),
+    # Rounds of Deep SVDD enlarge what another processor rounds otherwise.
+    "aberra reproduce auc-per-round": Case(in_folder(of_cells), CHOICE, slow=True),
 }
