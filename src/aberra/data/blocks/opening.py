@@ -22,7 +22,7 @@ from aberra.data.sources.formats import FEATHER, files_of_table
 from aberra.data.sources.staged import table_at
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
-from aberra.files import reading
+from aberra.files import reading, refuse_special
 from aberra.words import count
 
 OnError = Literal["stop", "skip"]
@@ -147,6 +147,7 @@ def _about(bad: dict[str, str]) -> str:
 
 
 def _file_part(file: Path, said: dict[str, Any]) -> Part:
+    refuse_special(file)
     if file.name.lower().endswith(FEATHER):  # read as it is: a copy of a large one has no place
         return _feather(file, said)
     table = table_at(file.absolute())  # workers may be somewhere else

@@ -20,7 +20,7 @@ from aberra.data.sources.queries import masked, query_to
 from aberra.data.sources.standard_input import STDIN, standard_input
 from aberra.data.sources.table_file import PARQUET, TableFile
 from aberra.errors import DataError
-from aberra.files import fingerprint
+from aberra.files import fingerprint, refuse_special
 
 
 def table_at(path: str | Path, *, sql: str | None = None, header: bool = True) -> TableFile:
@@ -48,6 +48,7 @@ def table_at(path: str | Path, *, sql: str | None = None, header: bool = True) -
         found = _converted(held, header, Path(STDIN))
         return TableFile(Path(STDIN), found, _digest(held), added=int(not header))
     source = Path(path)
+    refuse_special(source)
     found = _remembered(source, fingerprint(source), header)
     if found == source:
         return TableFile(source)
