@@ -25,7 +25,8 @@ from typing import Any, Protocol
 from aberra.errors import AberraError
 
 SECONDS = 30  # of the processor, for one case
-PATIENCE = 600.0  # seconds on the clock, for one case or for all imports and sound inputs
+PATIENCE = 600.0  # seconds on the clock, for one case
+READY = 3600.0  # seconds on the clock, for all imports and sound inputs, compiling included
 MEMORY = 2 << 30  # bytes beyond what the process holds before the case
 NO_MACHINE = 1 << 44  # bytes that none gives, so nothing is taken when somebody asks for them
 SHOWN = 5  # examples kept of each way to fail
@@ -146,7 +147,7 @@ class Worker:
         pipe = subprocess.PIPE
         self.complaints = tempfile.TemporaryFile()  # noqa: SIM115 (closed with the process)
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=self.complaints)
-        if self._answer() is None:
+        if self._answer(READY) is None:
             self.complaints.seek(0)
             told = self.complaints.read()[-3000:].decode(errors="replace")
             raise RuntimeError(f"The worker did not start: {told}")
@@ -163,10 +164,10 @@ class Worker:
             return f"hung for {PATIENCE:g} s", 0.0
         return f"the process died with {self.process.returncode}", 0.0
 
-    def _answer(self) -> dict[str, Any] | None:
+    def _answer(self, patience: float = PATIENCE) -> dict[str, Any] | None:
         """Return the next line; None if the process died or hangs."""
         assert self.process.stdout is not None
-        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+        if not select.select([self.process.stdout], [], [], patience)[0]:
             return None
         line = self.process.stdout.readline()
         if not line:

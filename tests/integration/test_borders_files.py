@@ -5,6 +5,7 @@ Each is the smallest form of a case that a campaign found (`benchmarks/borders.p
 
 import gzip
 import io
+import os
 import struct
 import zipfile
 
@@ -31,7 +32,7 @@ from aberra.data.sources.images import ImageShape, read_images, read_usable, sha
 from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
-from aberra.viewer.marks import marks_in
+from aberra.viewer.marks import NAME, Marks, marks_in
 from aberra.workflow.reviewing import read_marks
 
 # Scans
@@ -251,3 +252,24 @@ def test_one_file_with_other_columns_does_not_spoil_the_folder(tmp_path):
     assert (blocks.n_rows, blocks.columns) == (4, ["a", "b"])
     with pytest.raises(DataError, match=r"1\.csv has other columns than .*2\.csv \(b, x\)"):
         blocks_of(tmp_path)
+
+
+# Pipes: whoever opens one waits for ever
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("rows.csv", table_at),
+        ("marks.csv", read_marks),
+        ("marks.json", read_marks),
+        (NAME, lambda path: Marks(path.parent).of("rows.csv")),
+        ("scan.nii", read_nifti),
+        ("rows.feather", lambda path: blocks_of(str(path.with_name("*.feather")))),
+    ],
+)
+def test_a_pipe_is_refused_wherever_a_file_is_asked_for(name, read, tmp_path):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(DataError, match="is a device, a pipe or a socket"):
+        read(tmp_path / name)

@@ -14,7 +14,16 @@ import pytest
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
-from aberra import ADC, IADC, OCSVM, IntensityThreshold, MultiView, load, save
+from aberra import (
+    ADC,
+    IADC,
+    OCSVM,
+    IntensityThreshold,
+    MultiView,
+    NearestHealthy,
+    load,
+    save,
+)
 from aberra.detectors.compiled_views import pooled_nats
 from aberra.errors import DataError, ModelFileError
 from aberra.explain.charts import score_bins
@@ -41,6 +50,7 @@ def sound(tmp_path_factory):
         "lof": ADC(neighbours, **short).fit(X),
         "text": IADC(OCSVM(), encode="auto", missing="impute", max_rounds=2, **short).fit(frame),
         "map": IntensityThreshold().fit(images),
+        "near": NearestHealthy(random_state=0).fit(images),
     }
     folder, files = tmp_path_factory.mktemp("sound"), {}
     for name, model in models.items():
@@ -86,6 +96,7 @@ def without_rounds(manifest, arrays):
 
 VIEW = ("members_", "members", 0)
 FRAME = ("members_", "frame")
+COMPARISON = ("members_", "comparison")
 FORGED = {
     "NaN in an array": ("views", array_at("centre", all_to(np.nan)), "no finite scores"),
     "NaN bins": ("views", array_at("per_unit", all_to(np.nan)), "bins of a column"),
@@ -139,6 +150,13 @@ FORGED = {
     "marks of no size": ("marked", array_at("feedback_.usual", all_to(np.nan)), "not finite"),
     "marks far away": ("marked", array_at("feedback_.middle", all_to(1.7e308)), "too large"),
     "marks that are none": ("marked", array_at("feedback_.labels", all_to(7)), "neither 0 nor 1"),
+    "no neighbours": ("near", set_at((*COMPARISON, "n_neighbours"), 0), "n_neighbours: got 0"),
+    "fewer than none": ("near", set_at((*COMPARISON, "n_neighbours"), -5), "n_neighbours: got -5"),
+    "no such network": (
+        "near",
+        set_at(("members_", "nets", 0, "plan", "size"), [-1, 16]),
+        r"nets\.0\.plan: no network can be made of it",
+    ),
     "beyond 64 bits": ("text", set_at(("history_", "patience"), 10**40), "beyond 64 bits"),
 }
 

@@ -4,6 +4,8 @@ import datetime
 import os
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +15,7 @@ from PIL import Image
 from rich.table import Table
 
 from aberra import ADC, OCSVM, IntensityThreshold, MultiView
+from aberra.data.blocks.opening import blocks_of
 from aberra.errors import DataError
 from aberra.terminal import console, visible
 from aberra.viewer.app import AsciiAnswer
@@ -93,6 +96,28 @@ def test_file_names_that_are_not_utf_8(tmp_path):
     again = score(model, tmp_path / "pictures", tmp_path / "maps")
     assert again.n_resumed == 6
     assert AsciiAnswer({"name": "\udcff"}).body == rb'{"name":"\udcff"}'
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "parquet", "feather", "npy"])
+def test_tables_whose_names_are_not_utf_8(ending, tmp_path):
+    """Arrow takes no such name, and the commands called it a bug."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/d\xff"))
+    folder.mkdir()
+    plain, path = tmp_path / f"rows.{ending}", folder / f"\udcfe.{ending}"
+    frame = pd.DataFrame(X, columns=["x0", "x1", "x2"])
+    if ending == "npy":
+        np.save(plain, X)
+    else:
+        write = {"parquet": frame.to_parquet, "feather": frame.to_feather}
+        write.get(ending, partial(frame.to_csv, index=False))(plain)
+    path.write_bytes(plain.read_bytes())
+    model = folder / "\udcfe.aberra"
+    fit(path, model, detector="ocsvm", robust="none")
+    for given, output in ((plain, tmp_path / "a.csv"), (path, folder / "\udcfd.csv")):
+        score(model, given, output)
+    assert (folder / "\udcfd.csv").read_bytes() == (tmp_path / "a.csv").read_bytes()
+    score(model, path, folder / "\udcfd.parquet")
+    assert blocks_of(path).n_rows == 60
 
 
 X = np.random.default_rng(0).normal(size=(60, 3))

@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from aberra import OCSVM, load, save
@@ -214,6 +215,21 @@ def test_parts_of_a_detector_are_found_down_to_twenty_levels():
     assert list(_estimators([value], 0)) == []
     assert list(_estimators({"a": (found,)}, 0)) == [found]
     assert list(_estimators("words", 0)) == []
+
+
+def test_the_card_of_a_wide_table_does_not_keep_its_file_from_loading(tmp_path):
+    """Names of 64 KB made a card that `save` wrote and `load` refused, as 0.2.0 did."""
+    names = [f"{k:04d}{'x' * 60}" for k in range(1200)]
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 1200)), columns=names)
+    path = tmp_path / "wide.aberra"
+    save(OCSVM(random_state=0).fit(frame), path)
+    assert names[0] in load_card(path)
+    assert len(load_card(path)) < 10_000
+    manifest, arrays = container.unpack(path.read_bytes())
+    manifest["card"] = "# " + "x" * 200_000
+    path.write_bytes(container.pack(manifest, arrays))
+    assert load(path).n_features_in_ == 1200
+    assert load_card(path).endswith("x ...")
 
 
 def test_card_versions_and_notes_are_read_without_the_model(tmp_path):

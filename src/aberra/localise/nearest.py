@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from aberra.data.images import TrainingImages, parts
-from aberra.declare import changed, estimator, learnt, parameter
+from aberra.declare import Within, changed, estimator, learnt, parameter
 from aberra.errors import DataError
 from aberra.localise.base import Localiser
 from aberra.localise.frame import Frame
@@ -130,7 +130,7 @@ def atlas_of(images: Tensor, trust: Tensor) -> Atlas:
 class Comparison:
     """How an image is compared with the atlas."""
 
-    n_neighbours: int
+    n_neighbours: Annotated[int, Within(1, 1 << 30)]
     relative: bool
     harmonise: bool
 

@@ -14,7 +14,8 @@ from aberra.explain.training import changed_settings
 from aberra.model_file.kinds import damaged
 from aberra.words import number
 
-LONGEST = 1 << 16  # characters that a card in a file may have
+LONGEST = 1 << 16  # characters of a card in a file that are shown
+LONGEST_CELL = 2000  # characters of a cell: a wide table has more names than anybody reads
 CAUTIONS = """## Before you use it
 
 - Scores of this model can be compared with each other, not with those of other models.
@@ -57,11 +58,13 @@ def _lines(subject: Subject, versions: Mapping[str, str]) -> Iterator[tuple[str,
 def _cell(text: str) -> str:
     """Return text that stays within its cell, and is no link or tag."""
     one_line = " ".join(text.split())
+    if len(one_line) > LONGEST_CELL:
+        one_line = f"{one_line[:LONGEST_CELL]} ..."
     return "".join(f"\\{c}" if c in "\\|[]<>`*_#" else c for c in one_line)
 
 
 def checked_card(held: Any) -> str:
-    """Return the card that a file holds, once it is text of a sensible length."""
-    if not isinstance(held, str) or len(held) > LONGEST:
-        damaged("card", f"not a text of at most {LONGEST:,} characters")
-    return held
+    """Return the card that a file holds, if it is text; files of 0.2.0 may have a long one."""
+    if not isinstance(held, str):
+        damaged("card", "not a text")
+    return held if len(held) <= LONGEST else f"{held[:LONGEST]} ..."

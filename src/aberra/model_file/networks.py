@@ -43,13 +43,21 @@ class Networks:
         state = STATE.decode(found["state"], file, f"{where}.state")
         made = plan.decode(found["plan"], file, f"{where}.plan")
         _check_plan(made, sum(array.numel() for array in state.values()), f"{where}.plan")
-        with torch.device("meta"):
-            module = cls(made)
+        module = _made(cls, made, f"{where}.plan")
         try:
             module.load_state_dict(state, assign=True)
         except RuntimeError as error:
             damaged(where, f"the arrays do not fit the plan ({error})")
         return in_layout(module).eval().requires_grad_(False)
+
+
+def _made(cls: Any, plan: Any, where: str) -> Any:
+    """Return a module without memory; the parts of a forged plan may contradict each other."""
+    try:
+        with torch.device("meta"):
+            return cls(plan)
+    except Exception as error:  # of torch, MONAI or Python
+        damaged(where, f"no network can be made of it ({error})")
 
 
 def _check_plan(plan: Any, n_numbers: int, where: str) -> None:

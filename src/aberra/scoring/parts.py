@@ -87,7 +87,9 @@ class Parts:
                     f"{self._path(index)} does not hold the {expected:,} rows that this run put "
                     f"there. Delete the folder {self.folder} and give the same command again."
                 )
-            yield pq.read_table(self._path(index))
+            with self._path(index).open("rb") as file:
+                piece = pq.read_table(file)
+            yield piece
 
     def join(self, schema: pa.Schema, n_rows: int) -> None:
         """Write the output, all or nothing, with memory for one piece; remove the pieces."""
@@ -97,7 +99,8 @@ class Parts:
         """Write some tables as the output, all or nothing; remove the pieces."""
         with replacing(self.output) as temporary:
             writer = pq.ParquetWriter if _is_parquet(self.output) else pacsv.CSVWriter
-            with writer(str(temporary), schema) as file:
+            # opened here, as Arrow takes no name that is not UTF-8
+            with open(temporary, "wb") as out, writer(out, schema) as file:
                 for table in tables:
                     file.write_table(self._as_written(table.replace_schema_metadata()))
         shutil.rmtree(self.folder)
@@ -115,7 +118,8 @@ class Parts:
     def _n_rows(self, index: int) -> int | None:
         """Return how many rows a piece has; None if it is not there, not whole, or not ours."""
         try:
-            about = pq.read_metadata(self._path(index))
+            with self._path(index).open("rb") as file:
+                about = pq.read_metadata(file)
         except (OSError, pa.ArrowException):
             return None
         ours = (about.metadata or {}).get(RUN) == self.fingerprint.encode()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from aberra.errors import DataError
-from aberra.files import write_atomically
+from aberra.files import refuse_special, write_atomically
 from aberra.locks import only_one
 
 ReviewMark = Literal["accept", "reject"]
@@ -95,6 +95,7 @@ class Marks:
             raise DataError(
                 f"Marks cannot be saved: {NAME} is a link. Replace it with the file itself."
             )
+        refuse_special(self.path)
         try:
             held = json.loads(self.path.read_bytes())
         except FileNotFoundError:
@@ -112,6 +113,7 @@ class Marks:
 
 def marks_in(path: Path) -> dict[str, dict[str, ReviewMark]]:
     """Return all marks in a file of the viewer: page to name to mark."""
+    refuse_special(path)
     try:
         held = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:

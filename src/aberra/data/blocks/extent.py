@@ -39,11 +39,12 @@ def rough_rows(file: Path) -> int:
     name = file.name.lower()
     try:
         if name.endswith(PARQUET):
-            return int(pq.read_metadata(file).num_rows)
+            with file.open("rb") as opened:  # Arrow takes no name that is not UTF-8
+                return int(pq.read_metadata(opened).num_rows)
         if name.endswith(".npy"):
             return len(main_array(file))
         if name.endswith(FEATHER):
-            with pa.memory_map(str(file)) as source, pa.ipc.open_file(source) as held:
+            with file.open("rb") as source, pa.ipc.open_file(source) as held:
                 first = held.get_batch(0).num_rows if held.num_record_batches else 0
                 return int(first * held.num_record_batches)
         return _lines(file) if name.endswith((".csv", ".tsv", ".txt", ".csv.gz")) else 0

@@ -19,10 +19,10 @@ from aberra.data.blocks.source import SAMPLE_ROWS, Blocks
 from aberra.data.sources import GLOB
 from aberra.data.sources.arrow_frames import kind_of_type
 from aberra.data.sources.formats import FEATHER, files_of_table
-from aberra.data.sources.staged import table_at
+from aberra.data.sources.staged import table_at, within_reach
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
-from aberra.files import reading
+from aberra.files import reading, refuse_special
 from aberra.words import count
 
 OnError = Literal["stop", "skip"]
@@ -147,6 +147,7 @@ def _about(bad: dict[str, str]) -> str:
 
 
 def _file_part(file: Path, said: dict[str, Any]) -> Part:
+    refuse_special(file)
     if file.name.lower().endswith(FEATHER):  # read as it is: a copy of a large one has no place
         return _feather(file, said)
     table = table_at(file.absolute())  # workers may be somewhere else
@@ -157,7 +158,7 @@ def _feather(file: Path, said: dict[str, Any]) -> Part:
     from pyarrow import dataset
 
     with reading(file, "Write it again, or leave it out."):
-        found = dataset.dataset(str(file.absolute()), format="feather")
+        found = dataset.dataset(str(within_reach(file.absolute())), format="feather")
         fragment = next(iter(found.get_fragments()))
         own = {field.name: kind_of_type(field.type) for field in found.schema}
         n_rows = fragment.count_rows()

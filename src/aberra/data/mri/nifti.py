@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aberra.data.mri.volume import Volume, check_kind, check_voxels, direction_matrix
 from aberra.errors import DataError
 from aberra.extras import need
-from aberra.files import reading, replacing
+from aberra.files import reading, refuse_special, replacing
 
 ENDINGS = (".nii", ".nii.gz")
 REPAIR = "Copy it again from where it came from, or leave it out."
@@ -162,6 +162,7 @@ def write_nifti(path: str | Path, array: NDArray[Any], like: Volume, description
 def _open(path: Path) -> Any:
     if not path.exists():
         raise DataError(f"There is no file {path}.")
+    refuse_special(path)
     nib = need("nibabel", "mri", "Reading scans")
     try:
         image = _as_nifti(nib, nib.load(path), path)

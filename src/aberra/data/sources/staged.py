@@ -20,7 +20,7 @@ from aberra.data.sources.queries import masked, query_to
 from aberra.data.sources.standard_input import STDIN, standard_input
 from aberra.data.sources.table_file import PARQUET, TableFile
 from aberra.errors import DataError
-from aberra.files import fingerprint
+from aberra.files import fingerprint, refuse_special
 
 
 def table_at(path: str | Path, *, sql: str | None = None, header: bool = True) -> TableFile:
@@ -48,6 +48,7 @@ def table_at(path: str | Path, *, sql: str | None = None, header: bool = True) -
         found = _converted(held, header, Path(STDIN))
         return TableFile(Path(STDIN), found, _digest(held), added=int(not header))
     source = Path(path)
+    refuse_special(source)
     found = _remembered(source, fingerprint(source), header)
     if found == source:
         return TableFile(source)
@@ -71,7 +72,8 @@ def _converted(source: Path, header: bool, called: Path) -> Path:
     if source.is_dir():
         parts = formats.files_of_table(source)
         frames = ((part, _inside(part, header).read()) for part in parts)
-        return formats.joined(frames, _fresh() / f"{source.name}.parquet")
+        return formats.joined(frames, _fresh() / f"{_plain(source.name)}.parquet")
+    source = within_reach(source)
     name = source.name.lower()
     if unpacking.is_packed(name):
         return _converted(unpacking.unpacked(source, _fresh()), header, called)
@@ -80,6 +82,19 @@ def _converted(source: Path, header: bool, called: Path) -> Path:
     if (convert := formats.converter(name)) is not None:
         return convert(source, _fresh() / f"{source.stem}.parquet")
     return readable_csv(source, _fresh, header, called)
+
+
+def within_reach(source: Path) -> Path:
+    """Return a file under a name that Arrow takes: a link, if its own is not UTF-8."""
+    if str(source) == _plain(str(source)):
+        return source
+    link = _fresh() / _plain(source.name)
+    link.symlink_to(source.absolute())
+    return link
+
+
+def _plain(name: str) -> str:
+    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _inside(part: Path, header: bool) -> TableFile:
