@@ -208,7 +208,7 @@ JUST_FITS = {
     "black": (0.0, 100.0),
     "white": (1e-3, 100.0),
     "head": (0.0, 0.999),
-    "headroom": (1.0, 1e9),
+    "headroom": (1.0, 1e6),
     "across": (0.0, 999.9),
 }
 JUST_NOT = {
@@ -222,7 +222,7 @@ JUST_NOT = {
     "black": (-0.001, 100.1),
     "white": (0.0, 100.1),
     "head": (-0.001, 1.0),
-    "headroom": (0.999, np.inf),
+    "headroom": (0.999, 1.001e6, np.inf),
     "across": (-0.001, 1000.0),
 }
 
