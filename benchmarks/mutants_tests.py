@@ -132,7 +132,8 @@ TESTS: dict[str, tuple[str, ...]] = {
 
 # Modules that declare parameters: their defaults are promises.
 for _module in (
-    "robust/ensemble.py", "robust/iadc.py", "robust/stream.py", "detectors/dagpr.py",
+    "robust/adc.py", "robust/ensemble.py", "robust/iadc.py", "robust/stream.py",
+    "detectors/base.py", "detectors/dagpr.py", "detectors/foreign.py",
     "detectors/deep_svdd.py", "detectors/multiview.py", "detectors/network.py",
     "detectors/ocsvm.py", "detectors/rsrae.py", "localise/nearest.py", "localise/patch_finder.py",
     "localise/base.py", "localise/network.py",
