@@ -12,10 +12,12 @@ from sklearn.base import clone
 from aberra import ADDM, DDPM, IADC, AnoDDPM, IntensityThreshold, SpatialAE, load, save
 from aberra.contract.maps import foreground, image_scores, upper_quantile
 from aberra.data.images import parts
-from aberra.errors import DataError
+from aberra.errors import DataError, ModelFileError
 from aberra.localise.checks import not_finite
-from aberra.localise.frame import FramedImages, frame_for
+from aberra.localise.frame import Frame, FramedImages, frame_for
 from aberra.localise.restorers import MapStyle, smoothed
+from aberra.model_file.derive import kind_of
+from aberra.model_file.kinds import Reader
 
 KINDS = [DDPM, AnoDDPM, ADDM]
 FAST = {"train_steps": 2, "batch_size": 4, "sampling_steps": 2, "n_draws": 1, "random_state": 0}
@@ -89,6 +91,33 @@ def test_a_frame_written_out():
     assert (flat.low, flat.high) == (3, 4)
 
 
+def test_a_frame_from_a_file_has_sides_that_a_network_can_take():
+    sound = {"image_shape": [1, 4096, 4096], "grid": [512, 512], "multiple": 256,
+             "low": 0.0, "high": 1.0}  # fmt: skip
+    small = {**sound, "image_shape": [1, 1, 1], "grid": [1, 1], "multiple": 1}
+    kind = kind_of(Frame)
+    for node in (sound, small):
+        assert kind.decode(node, Reader({}), "x").image_shape == tuple(node["image_shape"])
+    for name, wrong in (("image_shape", [1, 1, 4097]), ("image_shape", [0, 1, 1]),
+                        ("grid", [513, 1]), ("grid", [1, 0]), ("multiple", 257)):  # fmt: skip
+        with pytest.raises(ModelFileError, match="is what a model may ask for"):
+            kind.decode({**sound, name: wrong}, Reader({}), "x")
+
+
+def test_images_of_weight_zero_neither_train_nor_place_the_thresholds(monkeypatch):
+    images, trained = phantoms(12), []
+    odd = np.roll(images[:4], 5, axis=3)  # of the same intensities, elsewhere
+    train = IntensityThreshold._train
+    monkeypatch.setattr(
+        IntensityThreshold, "_train", lambda *given: trained.append(given[2]) or train(*given)
+    )
+    model = IntensityThreshold(holdout=0, random_state=0)
+    alone = (model.fit(images).threshold_, model.map_threshold_)
+    model.fit(np.concatenate([odd, images]), sample_weight=[0] * 4 + [1] * 12)
+    assert (model.threshold_, model.map_threshold_) == alone
+    assert [rows.tolist() for rows in trained] == [[[*range(12)]], [[*range(4, 16)]]]
+
+
 @pytest.mark.parametrize(("holdout", "n_held"), [(0.0, 0), (0.1, 0), (0.5, 2), (0.99, 3)])
 def test_at_least_one_image_trains(holdout, n_held):
     model, rng = IntensityThreshold(holdout=holdout), np.random.default_rng(0)
@@ -129,6 +158,11 @@ def test_smoothing_is_the_mean_of_the_neighbours_that_exist():
     maps = torch.tensor([[[[1.0, 2.0, 6.0]]]])
     assert smoothed(maps, 3).flatten().tolist() == [1.5, 3.0, 4.0]
     assert smoothed(maps, 1) is maps
+
+
+def test_a_localiser_without_draws_asks_its_network_once():
+    model = IntensityThreshold(holdout=0).fit(phantoms(4))
+    assert model.members_.n_calls == model.members_.n_members == 1
 
 
 def test_image_score_is_the_mean_over_the_oddest_pixels():
