@@ -113,6 +113,15 @@ REASONS: tuple[Reason, ...] = (
     Reason("accepted", "ordinary.py", "top = int(density[GRID <= 0].argmax())", "LtE -> Lt",
            "the top of the bulk is sought up to a tenth of a deviation below the median instead of "
            "up to the median; among 6,000 mixtures no group apart became another"),
+    Reason(E, "robust/ensemble.py", "seen = foreground(data[some].reshape(len(some), -1", "1 -> 2",
+           "NumPy finds out any side that is negative"),
+    Reason(E, "robust/weighting.py", "return (s - middle) / (spread or", "1.0 -> 2.0",
+           "where all scores are equal they are 0 by any unit"),
+    Reason(E, "detectors/scaling.py", "def copy(self, data", "65536 -> 131072",
+           "how many rows are scaled at a time"),
+    Reason(E, "localise/nearest.py", "if n > self.n_kept:", "Gt -> GtE",
+           "of as many images as are kept all are drawn, in their order"),
+    Reason(E, "localise/nearest.py", "drawn = stream(seed, 1).choice", "1 -> 2", STREAM),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

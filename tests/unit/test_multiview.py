@@ -202,6 +202,8 @@ def test_neighbour_distance_is_that_to_the_third_landmark():
         Landmarks(rows[:0])
     trust = np.r_[np.ones(30), np.full(170, 1e-12)]
     assert len(landmarks(rows, trust, 50, generator).rows) == 30  # no more than is trusted
+    alone = np.where(np.arange(200) == 7, 1.0, 1e-9)  # the others amount to nothing
+    np.testing.assert_array_equal(landmarks(rows, alone, 50, generator).rows, rows[7:8])
 
 
 def test_surprise_is_minus_the_log_of_a_normal_tail_and_grows_slowly_at_last():
