@@ -50,8 +50,6 @@ REASONS: tuple[Reason, ...] = (
            "-1 or -2: no layer has this number"),
     Reason(E, "detectors/convolutions.py", "at_once = max(1, GATHER", "max -> min",
            "batches are gathered one at a time instead of several; they are the same"),
-    Reason(E, "detectors/convolutions.py", "advance(schedule.task", "Div -> Mult",
-           "progress that is shown"),
     Reason(E, "localise/healing.py", "CODE_SEED =", "20220504 -> 40441008", STREAM),
     Reason(E, "localise/intensity.py", "CHUNK = 1 << 22", "22 -> 44",
            "how many numbers are sorted at a time"),

@@ -28,6 +28,7 @@ from aberra import (
     VQTransformer,
 )
 from aberra.declare import parameters_of
+from aberra.errors import DataError
 from aberra.localise.base import Localiser
 
 POSITIONAL = {
@@ -158,3 +159,11 @@ def test_detectors_and_ensembles_go_by_the_rules_that_suit_them():
         assert kind().localises
         assert ADC(kind()).localises
         assert kind().stops_early == (kind not in (IntensityThreshold, NearestHealthy))
+
+
+@pytest.mark.parametrize("detector", [AutoEncoder, DeepSVDD, RSRAE, DAGPR, HybridOCSVM])
+def test_a_network_for_images_has_no_widths_and_needs_eight_pixels(detector):
+    with pytest.raises(ValueError, match="leave it None for images"):
+        detector(hidden=(4,), random_state=0).fit(np.zeros((6, 1, 8, 8)))
+    with pytest.raises(DataError, match="at least 8 x 8"):
+        detector(random_state=0).fit(np.zeros((6, 1, 7, 8)))

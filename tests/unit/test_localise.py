@@ -8,6 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from aberra import ADDM, DDPM, IADC, AnoDDPM, IntensityThreshold, SpatialAE, load, save
 from aberra.contract.maps import foreground, image_scores, upper_quantile
@@ -376,6 +377,20 @@ def test_a_square_without_a_middle_is_refused_before_training():
 def test_bad_images_are_explained(images, message):
     with pytest.raises(DataError, match=message):
         DDPM(**FAST).fit(images)
+
+
+def test_a_localiser_that_is_not_fitted_says_so():
+    asks = ("anomaly_map", "anomaly_score", "segment", "predict", "decision_function", "calibrate",
+            "reconstruct", "maps_and_scores", "adapt")  # fmt: skip
+    for ask in asks:
+        with pytest.raises(NotFittedError):
+            getattr(IntensityThreshold(), ask)(phantoms(2))
+
+
+def test_intensities_beyond_all_floats_are_named():
+    model = IntensityThreshold(holdout=0).fit(phantoms(4))
+    with pytest.raises(DataError, match="Look for images of extreme intensities"):
+        model.anomaly_map(np.full((1, 1, 16, 16), 3e38, np.float32))
 
 
 def test_bad_company_is_explained(fitted):

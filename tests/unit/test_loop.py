@@ -263,6 +263,16 @@ def test_a_denoiser_is_told_the_time_in_thousandths():
     assert net.unet.given[1].tolist() == [250, 1000]
 
 
+def test_a_verdict_moves_what_is_judged_and_not_the_judge():
+    judge, fake = nn.Bilinear(2, 1, 1), torch.ones((3, 2), requires_grad=True)
+    run = SimpleNamespace(place=Place(CPU), plan=SimpleNamespace(n_steps=4))
+    logits = DiffusionRun.frozen_verdict(run, judge, fake, torch.full((3, 1), 2.0))
+    torch.testing.assert_close(logits, judge(fake, torch.full((3, 1), 0.5)))
+    logits.sum().backward()
+    assert fake.grad.abs().sum() > 0
+    assert all(p.grad is None and p.requires_grad for p in judge.parameters())
+
+
 def test_networks_say_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "monai", None)
     for make in (lambda: Finder(PLAN), lambda: Denoiser(PLAN),

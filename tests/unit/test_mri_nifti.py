@@ -251,6 +251,15 @@ def test_endings_of_scans(tmp_path):
         assert is_nifti(tmp_path / header.lower().replace("hdr", "img"))
 
 
+def test_more_voxels_than_there_is_memory_for_are_refused_by_their_number(save, monkeypatch):
+    path = save(numbers())
+    monkeypatch.setattr("aberra.data.mri.volume.MOST_VOXELS", 6 * 5 * 4)
+    assert read_nifti(path).array.size == 120
+    monkeypatch.setattr("aberra.data.mri.volume.MOST_VOXELS", 6 * 5 * 4 - 1)
+    with pytest.raises(DataError, match="6 x 5 x 4 voxels, more than 119"):
+        read_nifti(path)
+
+
 def test_a_file_that_is_not_packed_holds_at_least_its_voxels(save):
     path = save(numbers((30, 30, 30)), name="scan.nii")
     path.write_bytes(path.read_bytes()[: 2 * 30**3 - 1])

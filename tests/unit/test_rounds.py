@@ -149,6 +149,14 @@ def test_a_file_keeps_all_of_ten_thousand_rows_and_some_of_more():
         ensemble = ADC()
         ensemble.round_ = history[0]
         assert (ensemble.as_saved() is ensemble) == all_of_them
+        model.history_ = history
+        for one in (model, ensemble):  # of a sample of a longer table: where its rows stood there
+            one.positions_ = 3 * np.arange(n)
+            file = one.as_saved()
+            sample = (file.history_[0] if one is model else file.round_).sample
+            rows = np.arange(n) if sample is None else sample.rows
+            np.testing.assert_array_equal(file.positions_, 3 * rows)
+            assert len(one.positions_) == n
     empty = history_of()
     assert empty.as_saved() is empty
 

@@ -258,6 +258,15 @@ def test_a_localiser_whose_parts_do_not_fit_is_refused():
             check_sound(spoilt(model, **change), True)
 
 
+def test_settings_of_a_model_hold_as_those_of_a_fit_do(model):
+    with pytest.raises(ValueError, match="'patience' parameter of IADC"):
+        check_sound(spoilt(model, patience=lambda _: 0), True)
+    images = np.random.default_rng(0).random((5, 1, 8, 8))
+    localiser = IntensityThreshold(holdout=0).fit(images).set_params(smooth=(1 << 14) + 1)
+    with pytest.raises(ModelFileError, match="16385 is not in 1 to 16384"):
+        check_sound(localiser, True)
+
+
 def test_networks_are_called_two_thousand_times_at_most_unless_limits_are_lifted(monkeypatch):
     model = IntensityThreshold(holdout=0).fit(np.random.default_rng(0).random((5, 1, 8, 8)))
     for n_calls, limits in ((2000, True), (2001, False)):
