@@ -120,6 +120,8 @@ REASONS: tuple[Reason, ...] = (
     Reason(E, "localise/nearest.py", "if n > self.n_kept:", "Gt -> GtE",
            "of as many images as are kept all are drawn, in their order"),
     Reason(E, "localise/nearest.py", "drawn = stream(seed, 1).choice", "1 -> 2", STREAM),
+    Reason(E, "localise/diffusion_settings.py", "decay_every: int = 1000", "1000 -> 2000",
+           "how often a factor of 1 is applied; the one preset with another factor says how often"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

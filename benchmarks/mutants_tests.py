@@ -125,9 +125,14 @@ TESTS: dict[str, tuple[str, ...]] = {
     "data/mri/nifti.py": _unit("mri_nifti", "mri_volume"),
     "nets/checkpoint.py": (*_unit("loop"), f"{WHOLE}diffusion_training.py", *LOCALISE),
     "nets/conv.py": (*NETWORKS, f"{WHOLE}images.py"),
-    "nets/discriminator.py": (STEPS, f"{WHOLE}diffusion_training.py", *_unit("loop")),
+    "nets/discriminator.py": (
+        *_unit("diffusion_settings"),
+        STEPS,
+        f"{WHOLE}diffusion_training.py",
+        *_unit("loop"),
+    ),
     "nets/stacked.py": COMPILED,
-    "nets/unet.py": (*_unit("loop"), STEPS, *_unit("patch_finder")),
+    "nets/unet.py": (*_unit("diffusion_settings", "loop"), STEPS, *_unit("patch_finder")),
 }
 
 # Modules that declare parameters: their defaults are promises.

@@ -178,7 +178,8 @@ def test_gradients_are_cut_to_their_longest_and_averaged_over_processes():
 def keeper_of(folder, mark="a" * 64, rate=0.1, **more):
     run = Number()
     run.optimisers["net"].param_groups[0]["lr"] = rate
-    return run, Checkpoint(folder, mark, run.nets, run.optimisers, **more)
+    given = {"minutes": 5.0, "writes": True, **more}
+    return run, Checkpoint(folder, mark, run.nets, run.optimisers, **given)
 
 
 def test_a_checkpoint_brings_back_networks_optimisers_and_rates(tmp_path):
