@@ -90,7 +90,7 @@ def again(args: argparse.Namespace) -> None:
     """Try once more what survived; a line that has changed since then is another mutant."""
     wanted = [] if args.modules is None else args.modules
     kept = [(m, line) for m, line in _survivors_left() if not wanted or m.module in wanted]
-    marks = [{k: line[k] for k in ("seed", "part") if k in line} for _, line in kept]
+    marks: list[Line] = [{k: line[k] for k in ("seed", "part") if k in line} for _, line in kept]
     _try([(m, mark) for (m, _), mark in zip(kept, marks, strict=True)], args.jobs)
 
 

@@ -28,6 +28,8 @@ EVERYWHERE = (
     (r"perf_counter\(\)", r"(Sub|Div) ->", "seconds that are shown and decide nothing"),
     (r"lru_cache\(maxsize=", r"->", "how many results are kept, not which"),
     (r"overwrite_\w+=True", r"^True -> False", "whether memory is used again"),
+    (r"\b(uniform|random)\(.*\) < ", r"^Lt -> LtE", "a random number that is just the chance"),
+    (r"value if value > (ZERO|0) else LEAKY \* value", r"^Gt -> GtE", "0 by either slope is 0"),
 )  # fmt: skip
 
 E: Literal["equivalent"] = "equivalent"
@@ -84,8 +86,6 @@ REASONS: tuple[Reason, ...] = (
            "how many rows are scored at a time"),
     Reason(E, "detectors/base.py", "IMAGE_TILE = 128", "128 -> 256",
            "how many images are scored at a time"),
-    Reason(E, "detectors/foreign.py", "kept = drawn[generator.random", "Lt -> LtE",
-           "a random number that is just the chance"),
     Reason(E, "detectors/multiview.py", "if len(data) <= MOST_ROWS:", "LtE -> Lt",
            "of as many rows as are drawn all are drawn, in their order"),
     Reason(E, "data/mri/prepare.py", "white = float(np.percentile(head", "0.0 -> 1.0",
@@ -122,6 +122,15 @@ REASONS: tuple[Reason, ...] = (
     Reason(E, "localise/nearest.py", "drawn = stream(seed, 1).choice", "1 -> 2", STREAM),
     Reason(E, "localise/diffusion_settings.py", "decay_every: int = 1000", "1000 -> 2000",
            "how often a factor of 1 is applied; the one preset with another factor says how often"),
+    Reason(E, "localise/patches.py", "return torch.where(kind < 0.5, even", "Lt -> LtE",
+           "a random number that is just the chance"),
+    Reason(E, "detectors/multiview.py", "return np.where(nats > FAR, FAR + FAR", "Gt -> GtE",
+           "as many nats as `FAR` stay as many by either formula"),
+    Reason("accepted", "data/mri/volume.py", "matrix[world, k] = 1.0 if cosines[world, k] > 0",
+           "Gt -> GtE", "of a grid that is sheared so far that an axis stands at right angles to "
+           "the direction that is left for it, and then either sign will do"),
+    Reason(E, "data/mri/volume.py", "flipped = swap[order, range(3)] < 0", "Lt -> LtE",
+           "1 or -1, wherever it is asked"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

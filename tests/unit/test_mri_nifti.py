@@ -265,3 +265,7 @@ def test_a_file_that_is_not_packed_holds_at_least_its_voxels(save):
     path.write_bytes(path.read_bytes()[: 2 * 30**3 - 1])
     with pytest.raises(DataError, match=r"promises 54,000 bytes of voxels.* room for 53,999"):
         read_nifti(path)
+    path.write_bytes(path.read_bytes() + b"x")  # room for them, but not for the header, too
+    with pytest.raises(DataError, match="cut short or damaged") as raised:
+        read_nifti(path)
+    assert "room for" not in str(raised.value)

@@ -299,6 +299,14 @@ def test_a_thousandth_of_a_step_is_rounding():
         assert slices(3 - short, 9) == slices(9, 3 - short) == n
 
 
+def test_the_head_is_brighter_than_its_share_of_the_brightest():
+    values = np.repeat([0.0, 15.0, 100.0], [30, 30, 40]).reshape(1, 10, 10)
+    # 15 is just the share of 100 that does not belong to the head, so all of the head is white.
+    for head, grey in ((0.15, 0.15), (0.149, 1.0)):
+        found = normalise(values, Preparation(white=20.0, head=head))
+        assert found[0, 4, 0] == pytest.approx(grey)
+
+
 def test_headroom_leaves_room_above_white():
     slices = np.full((1, 40, 40), 0.0)
     slices[:, 5:35, 5:35] = 100.0

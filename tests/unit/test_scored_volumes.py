@@ -86,6 +86,19 @@ def test_a_height_that_is_the_threshold_is_not_flagged():
     np.testing.assert_allclose(sizes, np.array([[0.016], [0.008], [0.008], [0.0]]) * [1, 1])
 
 
+def test_what_lies_half_way_is_neither_flagged_nor_brain():
+    thick = replace(PLAIN, step=4.0)  # every second plane of voxels lies between two slices
+    maps = np.zeros((5, 16, 16), np.float32)
+    maps[2] = 1.0
+    flagged = score_volume(Fixed(maps), SCAN, thick, BRAIN, 0.5).segmentation
+    assert np.flatnonzero(flagged.any(axis=(0, 1))).tolist() == [13]  # 12 mm below the top
+    between = replace(PLAIN, size=15, field=30.0)  # pixels between the voxels
+    scored = score_volume(Fixed(np.zeros((9, 15, 15))), SCAN, between, BRAIN, 0.5)
+    inside = scored.on_slices(BRAIN).brain
+    for axes in ((0, 1), (0, 2)):  # of the 12 voxels a side those between two of the brain
+        assert np.flatnonzero(inside.any(axis=axes)).tolist() == list(range(2, 13))
+
+
 def test_a_scan_that_could_not_be_read_has_no_results():
     record = ScanRecord("s.nii", error="damaged")
     assert (record.n_findings, record.remark, record.slices, record.map_path) == (0, "", "", None)

@@ -214,6 +214,7 @@ def test_trust_is_one_half_where_the_oddest_of_so_many_rows_lies():
 
 def test_newly_doubted_rows_are_those_that_fell_below_one_half():
     assert newly_doubted(np.array([0.1, 0.4, 0.6]), np.array([0.2, 0.6, 0.4])) == 1
+    assert newly_doubted(np.array([0.5, 0.4]), np.array([0.6, 0.5])) == 1  # one half is no doubt
 
 
 def history_of(*rounds):
