@@ -131,6 +131,8 @@ REASONS: tuple[Reason, ...] = (
            "the direction that is left for it, and then either sign will do"),
     Reason(E, "data/mri/volume.py", "flipped = swap[order, range(3)] < 0", "Lt -> LtE",
            "1 or -1, wherever it is asked"),
+    Reason(E, "detectors/training.py", "if isinstance(encoder, MLPStack) and", "And -> Or",
+           "encoder and decoder are perceptrons both, or neither is"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

@@ -109,6 +109,15 @@ def test_the_reference_of_intensities_is_the_weighted_median_of_each_channel():
         np.testing.assert_allclose(members.nets[0].level, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("at_a_time", [4, 20, 1 << 22])
+def test_a_reference_is_the_same_however_many_numbers_are_sorted_at_a_time(at_a_time, monkeypatch):
+    images = np.random.default_rng(0).random((7, 1, 4, 5))  # 4 numbers are less than one pixel's
+    monkeypatch.setattr("aberra.localise.intensity.CHUNK", at_a_time)
+    members = IntensityThreshold(holdout=0).fit(images).members_
+    expected = np.median(members.frame.inward(images).numpy(), axis=0)
+    np.testing.assert_array_equal(members.nets[0].level, expected)
+
+
 def test_a_neighbour_that_is_not_trusted_hardly_takes_part():
     nearest = torch.from_numpy(heads(8)) * 2 - 1
     nearest[0] = 1.0
