@@ -28,6 +28,7 @@ EVERYWHERE = (
     (r"perf_counter\(\)", r"(Sub|Div) ->", "seconds that are shown and decide nothing"),
     (r"lru_cache\(maxsize=", r"->", "how many results are kept, not which"),
     (r"overwrite_\w+=True", r"^True -> False", "whether memory is used again"),
+    (r"astype\(.*copy=False", r"^False -> True", "whether memory is used again"),
     (r"\b(uniform|random)\(.*\) < ", r"^Lt -> LtE", "a random number that is just the chance"),
     (r"value if value > (ZERO|0) else LEAKY \* value", r"^Gt -> GtE", "0 by either slope is 0"),
 )  # fmt: skip

@@ -46,6 +46,13 @@ def test_two_thousand_rows_are_solved_exactly(monkeypatch):
     assert asked == [("gp_regression", 2000), ("sparse_gp_regression", 2001, 512)]
 
 
+def test_labels_are_drawn_for_different_rows():
+    order = np.random.default_rng(0).permutation(200)
+    for seed in range(3):
+        chosen, _ = refined_labels(order.astype(float), np.random.default_rng(seed))
+        assert len(np.unique(chosen)) == len(chosen)
+
+
 def test_sparse_regression_on_all_rows_is_the_exact_one():
     z = sphere(60)
     y = (z[:, 1] > 0.3).astype(float)

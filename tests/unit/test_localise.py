@@ -205,6 +205,9 @@ def test_contract(kind, fitted):
     mask[:, 4:8] = True
     assert np.array_equal(model.anomaly_map(images, mask), np.where(mask, maps, 0))
     assert clone(model).get_params() == model.get_params()
+    weights = [weight for net in model.members_.nets for weight in net.parameters()]
+    assert weights
+    assert not any(weight.requires_grad for weight in weights)
 
 
 @pytest.mark.parametrize("kind", KINDS)

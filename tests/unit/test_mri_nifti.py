@@ -46,7 +46,8 @@ def test_what_is_written_lies_where_the_scan_lies(save, tmp_path, space, ending)
     path = save(numbers(), change=lambda image: image.set_sform(AFFINE, space))
     scan = read_nifti(path)
     values = np.random.default_rng(1).normal(size=scan.array.shape).astype(np.float32)
-    out = nib.load(write_nifti(tmp_path / "deep" / f"map{ending}", values, scan, "what it is"))
+    deep = tmp_path / "deep" / "er"
+    out = nib.load(write_nifti(deep / f"map{ending}", values, scan, "what it is"))
     np.testing.assert_array_equal(out.affine, nib.load(path).affine)
     np.testing.assert_allclose(out.get_qform(), AFFINE, atol=1e-5)
     assert int(out.header["sform_code"]) == space

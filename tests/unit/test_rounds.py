@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, OutlierMixin
 
@@ -12,6 +13,7 @@ from aberra.detectors.foreign import as_trainer
 from aberra.errors import RoundsExhaustedWarning
 from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round
+from aberra.robust.iadc import _content
 from aberra.robust.rounds import Setup, Turn, train_round
 from aberra.robust.sample import MOST_ROWS
 
@@ -177,6 +179,12 @@ def test_a_clean_round_of_a_file_is_known_by_its_reason():
 def test_a_round_says_itself_in_a_few_words():
     assert history_of(ROWS[:, 0]).note() == "round 1: first round"
     assert history_of(ROWS[:, 0], -ROWS[:, 0]).note() == "round 2: 30 rows crossed"
+
+
+def test_the_names_of_rows_are_not_their_content():
+    rows = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]})
+    assert bytes(_content(rows)) == bytes(_content(rows.set_axis([7, 8, 9])))
+    assert bytes(_content(rows)) != bytes(_content(rows.iloc[::-1]))
 
 
 def test_one_round_that_was_asked_for_is_no_reason_to_warn():

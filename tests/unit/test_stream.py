@@ -130,6 +130,7 @@ def test_data_frames_with_text_and_gaps():
         rows.loc[3, "a"] = np.nan
         stream.partial_fit(rows)
     assert isinstance(stream.rows_, pd.DataFrame)
+    assert stream.rows_.index.is_unique  # though every batch counts from 0
     assert stream.anomaly_score(rows).shape == (100,)
     with pytest.raises(DataError, match="other columns"):
         stream.partial_fit(rows.rename(columns={"a": "c"}))
