@@ -37,6 +37,8 @@ from benchmarks.records import append, environment, read
 RESULTS = Path("results/mutants.jsonl")
 COPIED = ("src", "tests", "pyproject.toml", "benchmarks", "results", "README.md", "docs")
 COMPILED = "@compiled"  # what is above a compiled function
+LOOPS = (*TESTS["detectors/multiview.py"], *TESTS["nets/stacked.py"],
+         *TESTS["detectors/compiled_maps.py"], *TESTS["diffusion/simplex_cpu.py"])  # fmt: skip
 
 
 def drawn(args: argparse.Namespace) -> list[Mutant]:
@@ -73,19 +75,24 @@ class Copies:
         for part in COPIED:
             _copied(Path(part), self.whole / part, shutil.copy2)
 
-    def with_change(self, mutant: Mutant) -> Path:
+    def compile(self, runner: Runner) -> None:
+        """Compile all loops once for all copies, unless they have come with the source."""
+        if not any(self.whole.rglob("*.nbi")):
+            runner.answer(self.whole, LOOPS)
+
+    def with_change(self, mutant: Mutant, name: str = "changed") -> Path:
         """Return a copy with one changed module; compiled code that knows it is made anew."""
-        copy = self.folder / "changed"
+        copy = self.folder / name
         shutil.rmtree(copy, ignore_errors=True)
         copy.mkdir()
         for part in COPIED:
             _copied(self.whole / part, copy / part, os.link)
         package = copy / PACKAGE.relative_to(".")
         _replace(package / mutant.module, mutant.source)
-        name = "aberra." + mutant.module.removesuffix(".py").replace("/", ".")
+        module = "aberra." + mutant.module.removesuffix(".py").replace("/", ".")
         for path in package.rglob("*.py"):
             text = path.read_text()
-            if COMPILED in text and f"from {name} import" in text:
+            if COMPILED in text and f"from {module} import" in text:
                 _replace(path, f"{text}# {mutant.line} {mutant.what!r}\n")  # numba goes by the text
         return copy
 
@@ -126,6 +133,7 @@ class Runner:
 def run(args: argparse.Namespace) -> None:
     """Try all mutants of the seed, one after the other."""
     waiting, copies, runner = drawn(args), Copies(), Runner()
+    copies.compile(runner)
     print(f"{len(waiting)} mutants", flush=True)
     if waiting:
         append(args.cells, {"measured_with": environment()})

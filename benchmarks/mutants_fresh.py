@@ -1,6 +1,7 @@
 """Draws of mutants that nobody had looked at, and how many of them the fast tests notice.
 
     python -m benchmarks.mutants_fresh run --seed 8 [--each 1] [--modules robust/iadc.py ...]
+                                           [--like PATTERN] [--jobs 2]
     python -m benchmarks.mutants_fresh again
     python -m benchmarks.mutants_fresh table
 
@@ -9,7 +10,8 @@ next mistake. A fresh draw has `--each` mutants of every module that no run has 
 counts is how many of them are noticed at once. Afterwards tests are written for what got through,
 `again` tries the survivors of all draws that have no reason yet, and the next draw shows whether
 the tests have become sharper in general. Lines go to results/mutants_fresh.jsonl, each with the
-seed of its draw; a draw of some modules alone is marked, and has no say in the score.
+seed of its draw. A draw of some modules alone, or of lines of one kind (`--like "^[A-Z_]+ ="`: the
+constants), is marked and has no say in the score.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ import argparse
 import random
 import shutil
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 from benchmarks import mutants
@@ -47,7 +51,7 @@ def drawn(args: argparse.Namespace) -> list[Mutant]:
     done = {_seen(line) for line in lines if line.get("seed") == args.seed}
     kept: dict[str, list[Mutant]] = {}
     for module in args.modules or TESTS:
-        own = every_mutant(module)
+        own = every_mutant(module, args.like)
         random.Random(f"{args.seed} {module}").shuffle(own)
         fresh = (mutant for make in own if _seen(vars(mutant := make())) not in tried)
         kept[module] = [mutant for mutant, _ in zip(fresh, range(args.each), strict=False)]
@@ -78,30 +82,45 @@ def _last_words() -> list[Line]:
 
 def run(args: argparse.Namespace) -> None:
     """Try the mutants of a draw, one after the other."""
-    some = {"part": True} if args.modules else {}
-    _try([(mutant, {"seed": args.seed, **some}) for mutant in drawn(args)])
+    some = {"part": True} if args.modules or args.like else {}
+    _try([(mutant, {"seed": args.seed, **some}) for mutant in drawn(args)], args.jobs)
 
 
 def again(args: argparse.Namespace) -> None:
     """Try once more what survived; a line that has changed since then is another mutant."""
     wanted = [] if args.modules is None else args.modules
     kept = [(m, line) for m, line in _survivors_left() if not wanted or m.module in wanted]
-    _try([(m, {k: line[k] for k in ("seed", "part") if k in line}) for m, line in kept])
+    marks: list[Line] = [{k: line[k] for k in ("seed", "part") if k in line} for _, line in kept]
+    _try([(m, mark) for (m, _), mark in zip(kept, marks, strict=True)], args.jobs)
 
 
-def _try(waiting: list[tuple[Mutant, Line]]) -> None:
-    copies, runner = mutants.Copies(), mutants.Runner()
+def _try(waiting: list[tuple[Mutant, Line]], jobs: int) -> None:
+    copies, runners = mutants.Copies(), [mutants.Runner() for _ in range(jobs)]
+    copies.compile(runners[0])
     print(f"{len(waiting)} mutants", flush=True)
     if waiting:
         append(RESULTS, {"measured_with": environment()})
-    for k, (mutant, mark) in enumerate(waiting):
+    free: SimpleQueue[int] = SimpleQueue()
+    for k in range(jobs):
+        free.put(k)
+
+    def line_of(pair: tuple[Mutant, Line]) -> Line:
+        mutant, mark = pair
         line = mark | {name: value for name, value in vars(mutant).items() if name != "source"}
         found: Line = {"first": None, "seconds": 0}
         if everywhere(line) is None:  # a change that nobody could see is not tried
-            found = runner.answer(copies.with_change(mutant), TESTS[mutant.module])
-        append(RESULTS, line | {"killed_by": found["first"], "seconds": found["seconds"]})
-        where = f"{k + 1}/{len(waiting)} {mutant.module}:{mutant.line} {mutant.what}"
-        print(f"{where} | {mutant.code} | {found['first']} | {found['seconds']}", flush=True)
+            k = free.get()
+            copy = copies.with_change(mutant, f"changed-{k}")
+            found = runners[k].answer(copy, TESTS[mutant.module])
+            free.put(k)
+        return line | {"killed_by": found["first"], "seconds": found["seconds"]}
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for k, line in enumerate(pool.map(line_of, waiting)):
+            append(RESULTS, line)
+            where = f"{k + 1}/{len(waiting)} {line['module']}:{line['line']} {line['what']}"
+            said = (where, line["code"], line["killed_by"], line["seconds"])
+            print(" | ".join(map(str, said)), flush=True)
     shutil.rmtree(copies.folder)
 
 
@@ -166,6 +185,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=8)
     parser.add_argument("--each", type=int, default=1)
     parser.add_argument("--modules", nargs="+", choices=list(TESTS))
+    parser.add_argument("--jobs", type=int, default=1, help="mutants that are tried at a time")
+    parser.add_argument("--like", default="", help="only lines of code in which this is found")
     args = parser.parse_args()
     {"run": run, "again": again, "table": table}[args.command](args)
 

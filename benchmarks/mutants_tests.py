@@ -125,14 +125,20 @@ TESTS: dict[str, tuple[str, ...]] = {
     "data/mri/nifti.py": _unit("mri_nifti", "mri_volume"),
     "nets/checkpoint.py": (*_unit("loop"), f"{WHOLE}diffusion_training.py", *LOCALISE),
     "nets/conv.py": (*NETWORKS, f"{WHOLE}images.py"),
-    "nets/discriminator.py": (STEPS, f"{WHOLE}diffusion_training.py", *_unit("loop")),
+    "nets/discriminator.py": (
+        *_unit("diffusion_settings"),
+        STEPS,
+        f"{WHOLE}diffusion_training.py",
+        *_unit("loop"),
+    ),
     "nets/stacked.py": COMPILED,
-    "nets/unet.py": (*_unit("loop"), STEPS, *_unit("patch_finder")),
+    "nets/unet.py": (*_unit("diffusion_settings", "loop"), STEPS, *_unit("patch_finder")),
 }
 
 # Modules that declare parameters: their defaults are promises.
 for _module in (
-    "robust/ensemble.py", "robust/iadc.py", "robust/stream.py", "detectors/dagpr.py",
+    "robust/adc.py", "robust/ensemble.py", "robust/iadc.py", "robust/stream.py",
+    "detectors/base.py", "detectors/dagpr.py", "detectors/foreign.py",
     "detectors/deep_svdd.py", "detectors/multiview.py", "detectors/network.py",
     "detectors/ocsvm.py", "detectors/rsrae.py", "localise/nearest.py", "localise/patch_finder.py",
     "localise/base.py", "localise/network.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
@@ -81,9 +82,13 @@ def left_out(body: list[ast.stmt]) -> Iterator[int]:
             yield k
 
 
-def mutants(module: str) -> list[Callable[[], Mutant]]:
-    """Return all mutants of a module, each as a function that makes it."""
+def mutants(module: str, like: str = "") -> list[Callable[[], Mutant]]:
+    """Return all mutants of a module, each as a function that makes it.
+
+    `like` is a pattern: only lines of code in which it is found are changed.
+    """
     text = (PACKAGE / module).read_text()
+    wanted = [re.search(like, line.strip()) is not None for line in text.splitlines()]
     tree = ast.parse(text)
     nodes = list(ast.walk(tree))
     skipped = {id(x) for n in nodes for x in _not_run(n)}
@@ -91,15 +96,21 @@ def mutants(module: str) -> list[Callable[[], Mutant]]:
     for k, node in enumerate(nodes):
         if id(node) in skipped:
             continue
-        for what, change in changes(node):
+        for what, change in changes(node) if wanted[_line_of(node)] else ():
             found.append(partial(_changed, module, text, tree, k, what, change))
         if isinstance(node, ast.FunctionDef | ast.For | ast.If | ast.With):
             for place in left_out(node.body):
                 line = node.body[place].lineno
+                if not wanted[line - 1]:
+                    continue
                 words = f"left out: {ast.unparse(node.body[place])}"
                 change = _without(place)
                 found.append(partial(_changed, module, text, tree, k, words, change, line))
     return found
+
+
+def _line_of(node: ast.AST) -> int:
+    return int(getattr(node, "lineno", 1)) - 1
 
 
 def _without(place: int) -> Change:

@@ -10,6 +10,7 @@ import pytest
 from aberra import ADC, IADC, load, save, thresholds
 from aberra.data.blocks.opening import blocks_of
 from aberra.metrics import auroc
+from aberra.progress import listening
 from aberra.robust.by_blocks import first_look, survey
 from aberra.workflow.outcome import save_with_recipe
 
@@ -115,6 +116,20 @@ def _named(array):
 def test_weights_of_rows_are_refused_for_a_source(rows, tmp_path):
     with pytest.raises(ValueError, match="sample_weight"):
         IADC().fit(folder(tmp_path / "rows", rows, 2), sample_weight=np.ones(N))
+
+
+def test_whoever_listens_hears_how_far_a_pass_is(rows, tmp_path):
+    blocks, heard = blocks_of(folder(tmp_path / "rows", rows, 3), sample_rows=SEEN), []
+    with listening(lambda *said: heard.append(said)):
+        first_look(blocks)
+    *steps, last = heard
+    assert len(steps) == len(blocks.tasks())
+    assert {name for name, _, _ in heard} == {last[0]}
+    shares = [share for _, share, _ in steps]
+    assert shares == sorted(shares)
+    assert shares[0] == pytest.approx(blocks.tasks()[0].n_rows / N)
+    assert steps[-1][2].startswith("6,000 of 6,000 rows")
+    assert last[1] == 1.0
 
 
 def test_an_ordinary_fit_forgets_the_positions_of_a_sample(rows):

@@ -53,6 +53,16 @@ def test_images_of_weight_zero_do_not_place_the_threshold(kind, images):
     assert model.map_threshold_ == expected
 
 
+def test_the_channels_of_an_image_place_one_threshold_together():
+    images = np.random.default_rng(0).random((20, 3, 12, 12))
+    images[:, :, :5] = 0.0  # black in all channels: no pixel that counts
+    images[:, 1:, 5:8] = 0.0  # black in two
+    model = fitted(ADC, images)
+    counts = importance_weights(model.training_scores())[:, None, None] * foreground(images)
+    assert (counts > 0).any(axis=(0, 2)).tolist() == [False] * 5 + [True] * 7
+    assert model.map_threshold_ == upper_quantile(model.anomaly_map(images), counts, RATE)
+
+
 def test_segments_are_where_the_map_is_above_its_threshold_and_inside_the_mask(images):
     model = fitted(IADC, images)
     maps = model.anomaly_map(images)

@@ -1,5 +1,7 @@
 """The compiled training of small convolutional networks against torch: loss, gradient, training."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -139,5 +141,9 @@ def test_only_the_lenets_of_few_maps_are_compiled():
     assert convolutions.is_small(lenet((1, 28, 28))[0])
     assert can_be_compiled(*lenet((3, 32, 32)))
     assert not convolutions.is_small(*lenet((3, 32, 32)))
+    (first, *_) = PLANS["odd"]
+    for n_maps in (16, 17):
+        wide = replace(first, layers=(replace(first.layers[0], n_out=n_maps), *first.layers[1:]))
+        assert convolutions.is_small(wide) == (n_maps == 16)
     assert not can_be_compiled(*strided((1, 28, 28), 10))
     assert not can_be_compiled(*strided((1, 28, 28), None))

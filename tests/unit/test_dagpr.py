@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from aberra import DAGPR
 from aberra.detectors.dagpr import (
     first_labels,
     gp_kernel,
@@ -30,6 +31,26 @@ def test_kernel_is_gaussian_plus_linear_plus_one():
             square = ((a[i] - b[j]) ** 2).sum()
             expected = np.exp(-square / (2 * 0.3**2)) + a[i] @ b[j] + 1
             np.testing.assert_allclose(gp_kernel(a, b)[i, j], expected)
+
+
+def test_two_thousand_rows_are_solved_exactly(monkeypatch):
+    asked = []
+
+    def noted(name):
+        return lambda z, y, *more: asked.append((name, len(z), *more[:1]))
+
+    for name in ("gp_regression", "sparse_gp_regression"):
+        monkeypatch.setattr(f"aberra.detectors.dagpr.{name}", noted(name))
+    for n in (2000, 2001):
+        DAGPR()._solve(np.zeros((n, 1)), np.zeros(n), np.random.default_rng(0))
+    assert asked == [("gp_regression", 2000), ("sparse_gp_regression", 2001, 512)]
+
+
+def test_labels_are_drawn_for_different_rows():
+    order = np.random.default_rng(0).permutation(200)
+    for seed in range(3):
+        chosen, _ = refined_labels(order.astype(float), np.random.default_rng(seed))
+        assert len(np.unique(chosen)) == len(chosen)
 
 
 def test_sparse_regression_on_all_rows_is_the_exact_one():

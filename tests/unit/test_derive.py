@@ -13,7 +13,8 @@ from torch import Tensor, nn, zeros
 
 from aberra.declare import AnyShape, Shape, Size
 from aberra.errors import ModelFileError
-from aberra.model_file.derive import kind_of, member_part
+from aberra.methods import methods
+from aberra.model_file.derive import CLASSES, kind_of, member_part
 from aberra.model_file.kinds import Reader, Writer
 
 Array = NDArray[np.float64]
@@ -132,6 +133,8 @@ def test_networks_are_made_from_their_plan():
     (back,) = kind_of(list[Net]).decode(node, Reader(arrays), "x")
     assert back.plan == Plan(3)
     assert back.layer.weight.equal(net.layer.weight)
+    assert not back.training  # what comes from a file scores, and is not trained
+    assert not any(weight.requires_grad for weight in back.parameters())
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,11 @@ def test_a_plan_that_asks_for_more_than_the_file_holds_is_refused_before_it_is_c
         node[0]["plan"]["width"] = width
         with pytest.raises(ModelFileError, match=words):
             kind_of(list[Net]).decode(node, Reader(dict(arrays)), "x")
+
+
+def test_classes_of_registered_methods_are_counted_as_they_are_listed():
+    assert len(CLASSES) == len(list(CLASSES)) == len(list(methods()))
+    assert "Nobody" not in CLASSES
 
 
 def test_arrays_of_any_shape():

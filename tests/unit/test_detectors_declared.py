@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 
 from aberra import (
@@ -27,6 +28,8 @@ from aberra import (
     VQTransformer,
 )
 from aberra.declare import parameters_of
+from aberra.errors import DataError
+from aberra.localise.base import Localiser
 
 POSITIONAL = {
     MultiView: ["n_trees", "n_landmarks", "ridge"],
@@ -77,6 +80,25 @@ def test_numbers_that_are_left_open_stay_what_they_were(cls):
     given = {p.name: p.default for p in parameters_of(cls)}
     found = {name: value for name, value in given.items() if isinstance(value, int | float)}
     assert found == NUMBERS[cls]
+
+
+TABLE, IMAGES = np.zeros((8, 3)), np.zeros((8, 1, 8, 8))
+
+
+def some_for(cls):
+    return IMAGES if issubclass(cls, Localiser) else TABLE
+
+
+@pytest.mark.parametrize("cls", [ADC, IADC, *POSITIONAL], ids=lambda cls: cls.__name__)
+def test_a_setting_out_of_its_range_is_refused_before_anything_is_learnt(cls):
+    with pytest.raises(ValueError, match=f"'fdr' parameter of {cls.__name__}"):
+        cls(fdr=2.0).fit(some_for(cls))
+    if cls not in (ADC, IADC):
+        with pytest.raises(ValueError, match=f"'fdr' parameter of {cls.__name__}"):
+            ADC(cls(fdr=2.0)).fit(some_for(cls))
+    if issubclass(cls, Localiser):
+        with pytest.raises(ValueError, match=f"'fdr' parameter of {cls.__name__}"):
+            cls(fdr=2.0).adapt(IMAGES)
 
 
 @pytest.mark.parametrize("cls", POSITIONAL, ids=lambda cls: cls.__name__)
@@ -137,3 +159,11 @@ def test_detectors_and_ensembles_go_by_the_rules_that_suit_them():
         assert kind().localises
         assert ADC(kind()).localises
         assert kind().stops_early == (kind not in (IntensityThreshold, NearestHealthy))
+
+
+@pytest.mark.parametrize("detector", [AutoEncoder, DeepSVDD, RSRAE, DAGPR, HybridOCSVM])
+def test_a_network_for_images_has_no_widths_and_needs_eight_pixels(detector):
+    with pytest.raises(ValueError, match="leave it None for images"):
+        detector(hidden=(4,), random_state=0).fit(np.zeros((6, 1, 8, 8)))
+    with pytest.raises(DataError, match="at least 8 x 8"):
+        detector(random_state=0).fit(np.zeros((6, 1, 7, 8)))

@@ -62,7 +62,12 @@ def test_the_preset_of_the_paper_is_what_the_papers_say():
     widths, attention = (128, 128, 256, 256, 512, 512), (False,) * 3 + (True,) * 3
     assert plan.unet == UNetPlan(1, widths, 2, attention, patch=1)
     assert plan_of(ADDM("paper", style="best"), 256).adversarial_weight == 0.5
-    assert plan_of(DDPM("paper"), 256).discriminator is None
+    assert (plan.unet.head_width, plan.unet.groups) == (32, 32)
+    assert (plan.discriminator.norm, plan.discriminator.sees_time) == ("spectral", False)
+    plain = plan_of(DDPM("paper"), 256)
+    assert plain.discriminator is None
+    assert (plain.adversarial_weight, plain.adversarial_stride) == (0, 1)
+    assert UNetPlan(1, (8,), 1, (False,), 1) == UNetPlan(1, (8,), 1, (False,), 1, 32, 32)
 
 
 def test_presets_for_smaller_images_stay_what_they_were():

@@ -23,7 +23,7 @@ from aberra.data.sources import kind_of_path
 from aberra.errors import ArgumentError, DataError, ModelFileError
 from aberra.localise.findings import findings, findings_csv, findings_json
 from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
-from aberra.localise.relative import SHARES, HealthyHeights, SliceMaps
+from aberra.localise.relative import SHARES, HealthyHeights, SliceMaps, _plane
 from aberra.localise.volumes import across_slices, score_scan, score_volume
 from aberra.recipe import Recipe
 from aberra.workflow import fit_scans, score, training_scans
@@ -151,6 +151,7 @@ def test_a_piece_is_as_likely_as_healthy_scans_say():
     assert healthy.p_value(0.6) == 3 / 5
     assert healthy.p_value(0.0) == 1.0
     assert [healthy.percentile(score) for score in (0.5, 2.5, 9.0)] == [0.0, 50.0, 100.0]
+    assert healthy.percentile(2.0) == 25.0  # a score as high is not lower
     heights = np.zeros((20, 20, 20))
     heights[10:15, 10:15, 2:6] = 3.0  # 0.6 ml
     (found,) = findings(heights, heights > 1, TURNED, p_value=healthy.p_value)
@@ -207,6 +208,32 @@ def test_a_place_with_few_pixels_is_judged_by_its_plane_and_a_calm_one_makes_not
     assert np.isfinite(usual).all()
     np.testing.assert_array_equal(usual[:, 0, 0], usual[:, 3, 0])
     assert usual[..., 1].min() == pytest.approx(0.25 * np.median(usual[..., 1]))
+
+
+def test_a_piece_that_is_just_as_large_as_asked_for_is_listed():
+    heights = np.zeros((9, 9, 9))
+    heights[1, 1, 1:4] = heights[5, 5, 5:7] = 1.0  # three voxels and two, a centimetre a side
+    affine = np.diag([10.0, 10.0, 10.0, 1.0])
+    for smallest, sizes in ((2.0, [3, 2]), (3.0, [3]), (3.1, [])):
+        found = findings(heights, heights > 0, affine, smallest)
+        assert [one.millilitres for one in found] == pytest.approx(sizes)
+
+
+def test_two_hundred_pixels_tell_what_is_usual_at_a_place_or_plane():
+    generator = np.random.default_rng(0)
+    maps = generator.normal(size=(1, 40, 40)).astype(np.float32)
+    everything = np.arange(5, dtype=np.float32)
+    there = np.zeros((1, 40, 40), bool)
+    there[0, :15, :15].flat[:200] = True  # of the 225 pixels of the first place and around it
+    for n, more in ((200, False), (199, True), (199, False)):
+        brain = there.copy()
+        brain[0, 13, 4] = n == 200  # the last of them
+        brain[0, 39, 39] = more
+        assert brain.sum() == n + more
+        found = _plane([SliceMaps(maps, brain, np.zeros(1))], 0.0, everything)
+        expected = maps[brain] if n + more == 200 else everything
+        assert found[0, 0, 0] == pytest.approx(expected.mean(dtype=float))
+        assert found[3, 3, 0] == pytest.approx(expected.mean(dtype=float))
 
 
 def usual_by_hand(scans):

@@ -168,6 +168,13 @@ def test_parameters_of_other_kinds():
             VALUES.encode(wrong, Writer(), "x")
     for node in ({}, {"set": []}, {"tuple": [], "float": 1.0}):
         refused(VALUES, node, "unknown sort of value")
+
+    class Fits:  # and has no parameters to be copied by
+        def fit(self, X):
+            return self
+
+    with pytest.raises(ModelFileError, match=r"x: .*Fits.* skops"):
+        VALUES.encode(Fits(), Writer(), "x")
     detector = there_and_back(VALUES, OCSVM(nu=0.25))
     assert (type(detector), detector.nu) == (OCSVM, 0.25)
     refused(VALUES, {"estimator": {"class": "Path", "params": {}}}, "unknown class")

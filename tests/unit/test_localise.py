@@ -8,14 +8,17 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 
 from aberra import ADDM, DDPM, IADC, AnoDDPM, IntensityThreshold, SpatialAE, load, save
 from aberra.contract.maps import foreground, image_scores, upper_quantile
 from aberra.data.images import parts
-from aberra.errors import DataError
+from aberra.errors import DataError, ModelFileError
 from aberra.localise.checks import not_finite
-from aberra.localise.frame import FramedImages, frame_for
+from aberra.localise.frame import Frame, FramedImages, frame_for
 from aberra.localise.restorers import MapStyle, smoothed
+from aberra.model_file.derive import kind_of
+from aberra.model_file.kinds import Reader
 
 KINDS = [DDPM, AnoDDPM, ADDM]
 FAST = {"train_steps": 2, "batch_size": 4, "sampling_steps": 2, "n_draws": 1, "random_state": 0}
@@ -89,6 +92,33 @@ def test_a_frame_written_out():
     assert (flat.low, flat.high) == (3, 4)
 
 
+def test_a_frame_from_a_file_has_sides_that_a_network_can_take():
+    sound = {"image_shape": [1, 4096, 4096], "grid": [512, 512], "multiple": 256,
+             "low": 0.0, "high": 1.0}  # fmt: skip
+    small = {**sound, "image_shape": [1, 1, 1], "grid": [1, 1], "multiple": 1}
+    kind = kind_of(Frame)
+    for node in (sound, small):
+        assert kind.decode(node, Reader({}), "x").image_shape == tuple(node["image_shape"])
+    for name, wrong in (("image_shape", [1, 1, 4097]), ("image_shape", [0, 1, 1]),
+                        ("grid", [513, 1]), ("grid", [1, 0]), ("multiple", 257)):  # fmt: skip
+        with pytest.raises(ModelFileError, match="is what a model may ask for"):
+            kind.decode({**sound, name: wrong}, Reader({}), "x")
+
+
+def test_images_of_weight_zero_neither_train_nor_place_the_thresholds(monkeypatch):
+    images, trained = phantoms(12), []
+    odd = np.roll(images[:4], 5, axis=3)  # of the same intensities, elsewhere
+    train = IntensityThreshold._train
+    monkeypatch.setattr(
+        IntensityThreshold, "_train", lambda *given: trained.append(given[2]) or train(*given)
+    )
+    model = IntensityThreshold(holdout=0, random_state=0)
+    alone = (model.fit(images).threshold_, model.map_threshold_)
+    model.fit(np.concatenate([odd, images]), sample_weight=[0] * 4 + [1] * 12)
+    assert (model.threshold_, model.map_threshold_) == alone
+    assert [rows.tolist() for rows in trained] == [[[*range(12)]], [[*range(4, 16)]]]
+
+
 @pytest.mark.parametrize(("holdout", "n_held"), [(0.0, 0), (0.1, 0), (0.5, 2), (0.99, 3)])
 def test_at_least_one_image_trains(holdout, n_held):
     model, rng = IntensityThreshold(holdout=holdout), np.random.default_rng(0)
@@ -131,6 +161,11 @@ def test_smoothing_is_the_mean_of_the_neighbours_that_exist():
     assert smoothed(maps, 1) is maps
 
 
+def test_a_localiser_without_draws_asks_its_network_once():
+    model = IntensityThreshold(holdout=0).fit(phantoms(4))
+    assert model.members_.n_calls == model.members_.n_members == 1
+
+
 def test_image_score_is_the_mean_over_the_oddest_pixels():
     maps = np.zeros((2, 10, 10), np.float32)
     maps[1, 0, :2] = [3.0, 1.0]
@@ -170,6 +205,9 @@ def test_contract(kind, fitted):
     mask[:, 4:8] = True
     assert np.array_equal(model.anomaly_map(images, mask), np.where(mask, maps, 0))
     assert clone(model).get_params() == model.get_params()
+    weights = [weight for net in model.members_.nets for weight in net.parameters()]
+    assert weights
+    assert not any(weight.requires_grad for weight in weights)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -342,6 +380,20 @@ def test_a_square_without_a_middle_is_refused_before_training():
 def test_bad_images_are_explained(images, message):
     with pytest.raises(DataError, match=message):
         DDPM(**FAST).fit(images)
+
+
+def test_a_localiser_that_is_not_fitted_says_so():
+    asks = ("anomaly_map", "anomaly_score", "segment", "predict", "decision_function", "calibrate",
+            "reconstruct", "maps_and_scores", "adapt")  # fmt: skip
+    for ask in asks:
+        with pytest.raises(NotFittedError):
+            getattr(IntensityThreshold(), ask)(phantoms(2))
+
+
+def test_intensities_beyond_all_floats_are_named():
+    model = IntensityThreshold(holdout=0).fit(phantoms(4))
+    with pytest.raises(DataError, match="Look for images of extreme intensities"):
+        model.anomaly_map(np.full((1, 1, 16, 16), 3e38, np.float32))
 
 
 def test_bad_company_is_explained(fitted):

@@ -178,7 +178,8 @@ def test_gradients_are_cut_to_their_longest_and_averaged_over_processes():
 def keeper_of(folder, mark="a" * 64, rate=0.1, **more):
     run = Number()
     run.optimisers["net"].param_groups[0]["lr"] = rate
-    return run, Checkpoint(folder, mark, run.nets, run.optimisers, **more)
+    given = {"minutes": 5.0, "writes": True, **more}
+    return run, Checkpoint(folder, mark, run.nets, run.optimisers, **given)
 
 
 def test_a_checkpoint_brings_back_networks_optimisers_and_rates(tmp_path):
@@ -261,6 +262,16 @@ def test_a_denoiser_is_told_the_time_in_thousandths():
     x = torch.rand(2, 1, 4, 4)
     assert torch.equal(net(x, torch.tensor([0.25, 1.0])), x)
     assert net.unet.given[1].tolist() == [250, 1000]
+
+
+def test_a_verdict_moves_what_is_judged_and_not_the_judge():
+    judge, fake = nn.Bilinear(2, 1, 1), torch.ones((3, 2), requires_grad=True)
+    run = SimpleNamespace(place=Place(CPU), plan=SimpleNamespace(n_steps=4))
+    logits = DiffusionRun.frozen_verdict(run, judge, fake, torch.full((3, 1), 2.0))
+    torch.testing.assert_close(logits, judge(fake, torch.full((3, 1), 0.5)))
+    logits.sum().backward()
+    assert fake.grad.abs().sum() > 0
+    assert all(p.grad is None and p.requires_grad for p in judge.parameters())
 
 
 def test_networks_say_what_to_install(monkeypatch):

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from aberra import AutoEncoder
+from aberra import RSRAE, AutoEncoder
 from aberra.detectors.convolutions import batches
 from aberra.detectors.foreign import as_trainer
 from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
 from aberra.detectors.training import batch_length
 from aberra.errors import DataError
+from aberra.progress import listening
 from aberra.twister import Twister
 
 M, D, B = 3, 4, 5
@@ -18,6 +19,20 @@ torch_rand = torch.Generator().manual_seed(0)
 
 def rand(*shape):
     return torch.rand(*shape, generator=torch_rand, dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("detector", "shape"),
+    [(AutoEncoder, (32, 4)), (RSRAE, (32, 1, 8, 8))],
+    ids=["compiled", "torch"],
+)
+def test_whoever_listens_hears_how_far_the_epochs_are_and_of_their_losses(detector, shape):
+    heard = []
+    with listening(lambda *said: heard.append(said)):
+        model = detector(epochs=4, random_state=0).fit(np.random.default_rng(0).random(shape))
+    epochs = [said for said in heard if said[2].startswith("loss")]
+    assert [share for _, share, _ in epochs] == [0.25, 0.5, 0.75, 1.0]
+    assert [note for _, _, note in epochs] == [f"loss {loss:.4g}" for loss in model.losses_]
 
 
 def test_iadc_4_is_the_weighted_mean_of_squared_errors():

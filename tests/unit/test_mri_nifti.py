@@ -46,7 +46,8 @@ def test_what_is_written_lies_where_the_scan_lies(save, tmp_path, space, ending)
     path = save(numbers(), change=lambda image: image.set_sform(AFFINE, space))
     scan = read_nifti(path)
     values = np.random.default_rng(1).normal(size=scan.array.shape).astype(np.float32)
-    out = nib.load(write_nifti(tmp_path / "deep" / f"map{ending}", values, scan, "what it is"))
+    deep = tmp_path / "deep" / "er"
+    out = nib.load(write_nifti(deep / f"map{ending}", values, scan, "what it is"))
     np.testing.assert_array_equal(out.affine, nib.load(path).affine)
     np.testing.assert_allclose(out.get_qform(), AFFINE, atol=1e-5)
     assert int(out.header["sform_code"]) == space
@@ -251,8 +252,21 @@ def test_endings_of_scans(tmp_path):
         assert is_nifti(tmp_path / header.lower().replace("hdr", "img"))
 
 
+def test_more_voxels_than_there_is_memory_for_are_refused_by_their_number(save, monkeypatch):
+    path = save(numbers())
+    monkeypatch.setattr("aberra.data.mri.volume.MOST_VOXELS", 6 * 5 * 4)
+    assert read_nifti(path).array.size == 120
+    monkeypatch.setattr("aberra.data.mri.volume.MOST_VOXELS", 6 * 5 * 4 - 1)
+    with pytest.raises(DataError, match="6 x 5 x 4 voxels, more than 119"):
+        read_nifti(path)
+
+
 def test_a_file_that_is_not_packed_holds_at_least_its_voxels(save):
     path = save(numbers((30, 30, 30)), name="scan.nii")
     path.write_bytes(path.read_bytes()[: 2 * 30**3 - 1])
     with pytest.raises(DataError, match=r"promises 54,000 bytes of voxels.* room for 53,999"):
         read_nifti(path)
+    path.write_bytes(path.read_bytes() + b"x")  # room for them, but not for the header, too
+    with pytest.raises(DataError, match="cut short or damaged") as raised:
+        read_nifti(path)
+    assert "room for" not in str(raised.value)

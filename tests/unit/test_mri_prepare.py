@@ -110,6 +110,37 @@ def test_a_coarser_grid_sees_what_is_blurred_to_the_width_of_its_voxels():
     np.testing.assert_allclose(resample(noise, to_array, (7, 8, 9)), expected, atol=1e-3)
 
 
+def test_a_grid_that_is_hardly_coarser_blurs_hardly_but_does():
+    point = np.zeros((21, 3, 3), np.float32)
+    point[10] = 1.0
+    for step, kept in ((1.0, 1.0), (1.5, 0.82), (2.0, 0.54)):
+        to_array = np.diag([step, 1.0, 1.0, 1.0])
+        to_array[0, 3] = 10 - 5 * step
+        sigma = np.sqrt(step**2 - 1) / 2.3548
+        bell = np.exp(-0.5 * (np.arange(-3, 4) / max(sigma, 1e-9)) ** 2)
+        seen = resample(point, to_array, (11, 3, 3))[5, 1, 1]
+        assert seen == pytest.approx(1 / bell.sum(), abs=0.01)
+        assert seen == pytest.approx(kept, abs=0.01)
+
+
+def test_beyond_an_array_lies_nothing_unless_it_is_said_what_does():
+    beside = np.eye(4)
+    beside[0, 3] = 3.0
+    array = np.ones((4, 3, 3), np.float32)
+    for given, expected in (({}, 0), ({"fill": 7.0}, 7), ({"mode": "nearest"}, 1)):
+        sampled = resample(array, beside, (4, 3, 3), **given)
+        np.testing.assert_array_equal(sampled[:, 1, 1], [1, *[expected] * 3])
+
+
+def test_a_voxel_half_a_step_beside_a_slice_or_pixel_is_covered():
+    scan = ramp(np.eye(4), (12, 12, 12))
+    grid = axial_grid(np.array([0.0, 2.0]), np.array([5.0, 6.0]), 7.0, 2.0, 8.0, 4)
+    at = [np.flatnonzero(covered(grid, scan).any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
+    # Pixels of 2 mm at 2 to 8 mm and at 3 to 9 mm, slices at 7 and 5 mm; each reaches 1 mm.
+    assert [(found.min(), found.max()) for found in at] == [(1, 9), (2, 10), (4, 8)]
+    assert covered(grid, scan).sum() == 9 * 9 * 5
+
+
 def test_blur_ends_after_three_deviations():
     point = np.zeros((41, 3, 3), np.float32)
     point[20] = 1.0
@@ -208,7 +239,7 @@ JUST_FITS = {
     "black": (0.0, 100.0),
     "white": (1e-3, 100.0),
     "head": (0.0, 0.999),
-    "headroom": (1.0, 1e9),
+    "headroom": (1.0, 1e6),
     "across": (0.0, 999.9),
 }
 JUST_NOT = {
@@ -222,7 +253,7 @@ JUST_NOT = {
     "black": (-0.001, 100.1),
     "white": (0.0, 100.1),
     "head": (-0.001, 1.0),
-    "headroom": (0.999, np.inf),
+    "headroom": (0.999, 1.001e6, np.inf),
     "across": (-0.001, 1000.0),
 }
 
@@ -244,6 +275,36 @@ def test_where_the_scan_ends_its_background_goes_on():
     images, _ = prepare(narrow, brain[10:-10], Preparation(field=300.0))
     assert not images[..., :8].any()
     assert not images[..., -8:].any()
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_the_background_is_that_of_every_second_voxel(axis):
+    stripes = np.array([100.0, 50.0, 0.0, 50.0])[np.arange(40) % 4]
+    shape = [40 if k == axis else 1 for k in range(3)]
+    scan = Volume(np.broadcast_to(stripes.reshape(shape), (40, 40, 40)).copy(), np.eye(4))
+    brain = np.ones((40, 40, 40), bool)
+    images, _ = prepare(scan, brain, Preparation(size=32, field=64.0, below_top=(4.0, 30.0)))
+    assert not images[..., :4].any()  # beyond the scan it is as dark as the darkest of them
+    assert images.max() == 1
+
+
+def test_a_thousandth_of_a_step_is_rounding():
+    brain = np.ones((9, 9, 5), bool)
+
+    def slices(last, height):
+        affine = np.diag([1.0, 1.0, height / 4, 1.0])
+        return len(place_slices(brain, affine, Preparation(step=1, below_top=(0, last))).below_top)
+
+    for short, n in ((0.0, 4), (0.0008, 4), (0.0012, 3)):
+        assert slices(3 - short, 9) == slices(9, 3 - short) == n
+
+
+def test_the_head_is_brighter_than_its_share_of_the_brightest():
+    values = np.repeat([0.0, 15.0, 100.0], [30, 30, 40]).reshape(1, 10, 10)
+    # 15 is just the share of 100 that does not belong to the head, so all of the head is white.
+    for head, grey in ((0.15, 0.15), (0.149, 1.0)):
+        found = normalise(values, Preparation(white=20.0, head=head))
+        assert found[0, 4, 0] == pytest.approx(grey)
 
 
 def test_headroom_leaves_room_above_white():

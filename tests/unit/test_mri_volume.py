@@ -117,7 +117,10 @@ def test_what_is_no_scan(array, message):
 
 
 def test_a_scan_of_more_than_two_gigabytes_is_refused():
-    check_voxels((812, 812, 812), "it")
+    for shape in ((812, 812, 812), (512, 1024, 1024)):  # the second has just as many as may be
+        check_voxels(shape, "it")
+    with pytest.raises(DataError, match="more than 536,870,912"):
+        check_voxels((512, 1024, 1025), "it")
     with pytest.raises(DataError, match="813 x 813 x 813 voxels"):
         check_voxels((813, 813, 813), "it")
 

@@ -13,7 +13,7 @@ from aberra.detectors.compiled_views import pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
 from aberra.detectors.landmarks import Landmarks, landmarks
-from aberra.detectors.multiview import lens, surprise
+from aberra.detectors.multiview import Lens, lens, some_rows, surprise
 from aberra.detectors.robust_covariance import robust_ellipse
 from aberra.detectors.scaling import robust
 from aberra.detectors.weighted import quantiles
@@ -202,6 +202,8 @@ def test_neighbour_distance_is_that_to_the_third_landmark():
         Landmarks(rows[:0])
     trust = np.r_[np.ones(30), np.full(170, 1e-12)]
     assert len(landmarks(rows, trust, 50, generator).rows) == 30  # no more than is trusted
+    alone = np.where(np.arange(200) == 7, 1.0, 1e-9)  # the others amount to nothing
+    np.testing.assert_array_equal(landmarks(rows, alone, 50, generator).rows, rows[7:8])
 
 
 def test_surprise_is_minus_the_log_of_a_normal_tail_and_grows_slowly_at_last():
@@ -250,6 +252,24 @@ def test_a_view_that_may_lift_adds_its_part_of_what_it_is_above_the_mean():
     counts, lifts = np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.25, 0.5])
     found = pooled_nats(views, np.zeros(3), np.ones(3), SKEW, table, counts, lifts)
     np.testing.assert_allclose(found, [2 + 0.25 * (3 - 2) + 0.5 * (8 - 2), 3], atol=1e-9)
+
+
+def test_of_a_long_table_as_many_rows_as_stated_are_looked_at_each_once(monkeypatch):
+    for n in (16_384, 16_385):
+        rows = np.arange(n)[:, None]
+        seen = some_rows(rows)
+        assert (seen is rows) == (n == 16_384)
+        assert len(seen) == 16_384
+        assert (np.diff(seen[:, 0]) > 0).all()
+    looked, look = [], Lens.look
+    monkeypatch.setattr("aberra.detectors.multiview.MOST_ROWS", 50)
+    monkeypatch.setattr(Lens, "look", lambda lens, x: looked.append(x) or look(lens, x))
+    rows = np.random.default_rng(0).normal(size=(200, 2))
+    rows[:, 0].sort()
+    MultiView(n_trees=3, random_state=0).fit(rows, sample_weight=np.arange(200) >= 100)
+    assert len(looked[0]) == 50
+    assert (np.diff(looked[0][:, 0]) > 0).all()
+    assert looked[0][0, 0] >= rows[100, 0]  # those before have no weight
 
 
 def test_a_row_is_odd_by_any_of_the_views():

@@ -9,7 +9,7 @@ from aberra import IADC, IntensityThreshold, NearestHealthy, load, save
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.localise.harmonise import harmonised
 from aberra.localise.intensity import weighted_median
-from aberra.localise.nearest import blended, nearest_rows, spread_of, thumbnails
+from aberra.localise.nearest import averages, blended, nearest_rows, spread_of, thumbnails
 from aberra.localise.restorers import MapStyle
 
 ONES = torch.ones(8)
@@ -109,6 +109,15 @@ def test_the_reference_of_intensities_is_the_weighted_median_of_each_channel():
         np.testing.assert_allclose(members.nets[0].level, expected, atol=1e-6)
 
 
+@pytest.mark.parametrize("at_a_time", [4, 20, 1 << 22])
+def test_a_reference_is_the_same_however_many_numbers_are_sorted_at_a_time(at_a_time, monkeypatch):
+    images = np.random.default_rng(0).random((7, 1, 4, 5))  # 4 numbers are less than one pixel's
+    monkeypatch.setattr("aberra.localise.intensity.CHUNK", at_a_time)
+    members = IntensityThreshold(holdout=0).fit(images).members_
+    expected = np.median(members.frame.inward(images).numpy(), axis=0)
+    np.testing.assert_array_equal(members.nets[0].level, expected)
+
+
 def test_a_neighbour_that_is_not_trusted_hardly_takes_part():
     nearest = torch.from_numpy(heads(8)) * 2 - 1
     nearest[0] = 1.0
@@ -117,6 +126,38 @@ def test_a_neighbour_that_is_not_trusted_hardly_takes_part():
     image = nearest[1:].mean(dim=0)
     assert (blended(image, nearest, trust) - image).abs().max() < 0.1
     assert spread_of(nearest.repeat(5, 1, 1, 1), trust.repeat(5)).max() < 1
+
+
+def test_one_neighbour_in_five_says_what_varies_at_a_place():
+    nearest = torch.from_numpy(heads(10)) * 2 - 1
+    for n in (1, 9):  # a single image does not vary
+        assert not spread_of(nearest[:n], torch.ones(n)).any()
+    torch.testing.assert_close(
+        spread_of(nearest, torch.ones(10)), (nearest[0] - nearest[1]).abs() / 2
+    )
+
+
+def test_few_neighbours_set_intensities_right_by_the_nearest_alone():
+    model = NearestHealthy(4, harmonise=True, holdout=0, random_state=0).fit(heads(30))
+    net, image = model.members_.nets[0], model.members_.frame.inward(np.sqrt(heads(1, seed=1)))[0]
+    small, seen = thumbnails(net.images), image
+    for _ in range(2):
+        (row,) = nearest_rows(thumbnails(seen[None]), small, 1)
+        seen = harmonised(image, net.images[row])
+    assert torch.equal(model.members_.compared(net, image[None])[0][0], seen)
+
+
+def test_an_average_is_that_of_four_images_or_more_by_their_weights():
+    levels = torch.tensor([-0.9] * 4 + [0.0] * 3 + [0.9] * 6)
+    levels += torch.linspace(-0.01, 0.01, 13)
+    images = levels[:, None, None, None].expand(13, 1, 16, 16).contiguous()
+    weights = torch.linspace(0.1, 1, 13)
+    means, trust = averages(images, weights, 3, seed=2**40)
+    order = means[:, 0, 0, 0].argsort()
+    for k, own in zip(order, (slice(4), slice(7, 13)), strict=True):
+        expected = (weights[own] * levels[own]).sum() / weights[own].sum()
+        torch.testing.assert_close(means[k], expected.expand(1, 16, 16))
+        torch.testing.assert_close(trust[k], weights[own].mean())
 
 
 def test_net_differences_cancel_at_a_shifted_outline_and_stay_in_a_lesion():

@@ -109,6 +109,23 @@ def test_weights_survive_where_the_landmark_solver_looks_at_some_rows(monkeypatc
     assert found[: n // 4].min() > np.quantile(found[n // 4 :], 0.9)
 
 
+@pytest.mark.parametrize("n", [50_000, 50_001])
+def test_the_landmark_solver_looks_at_fifty_thousand_rows(n, monkeypatch):
+    drawn, generator = [], np.random.default_rng(0)
+    solved = "aberra.detectors.ocsvm._linear_one_class"  # takes long, and is not asked here
+    monkeypatch.setattr(solved, lambda features, cost: (np.zeros(features.shape[1]), 0.0))
+
+    class Watched:
+        def choice(self, n, size, **more):
+            drawn.append((n, size))
+            return generator.choice(n, size, **more)
+
+    rows = np.random.default_rng(1).normal(size=(n, 1))
+    ocsvm_landmarks(rows, np.ones(n), 0.5, 0.5, 2, Watched())
+    assert drawn[:-1] == ([] if n == 50_000 else [(50_001, 50_000)])
+    assert drawn[-1][1] == 2
+
+
 def test_the_kernel_and_its_width_are_written_out():
     generator = np.random.default_rng(3)
     x, v = generator.normal(size=(7, 3)), generator.normal(size=(4, 3))

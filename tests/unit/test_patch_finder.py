@@ -160,6 +160,7 @@ def test_the_average_follows_the_network_and_a_trained_one_can_go_on():
     images = (heads(24, side=16).numpy() + 1) / 2
     model = PatchFinder(train_steps=2, batch_size=4, random_state=0).fit(images)
     before = [p.clone() for p in model.members_.nets[0].parameters()]
+    assert not any(p.requires_grad for p in before)
     model.set_params(learning_rate=1e-6).adapt(images)
     after = list(model.members_.nets[0].parameters())
     assert 0 < max(float((a - b).abs().max()) for a, b in zip(after, before, strict=True)) < 1e-4

@@ -4,6 +4,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, OutlierMixin
 
@@ -12,6 +13,7 @@ from aberra.detectors.foreign import as_trainer
 from aberra.errors import RoundsExhaustedWarning
 from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round
+from aberra.robust.iadc import _content
 from aberra.robust.rounds import Setup, Turn, train_round
 from aberra.robust.sample import MOST_ROWS
 
@@ -149,6 +151,14 @@ def test_a_file_keeps_all_of_ten_thousand_rows_and_some_of_more():
         ensemble = ADC()
         ensemble.round_ = history[0]
         assert (ensemble.as_saved() is ensemble) == all_of_them
+        model.history_ = history
+        for one in (model, ensemble):  # of a sample of a longer table: where its rows stood there
+            one.positions_ = 3 * np.arange(n)
+            file = one.as_saved()
+            sample = (file.history_[0] if one is model else file.round_).sample
+            rows = np.arange(n) if sample is None else sample.rows
+            np.testing.assert_array_equal(file.positions_, 3 * rows)
+            assert len(one.positions_) == n
     empty = history_of()
     assert empty.as_saved() is empty
 
@@ -169,6 +179,12 @@ def test_a_clean_round_of_a_file_is_known_by_its_reason():
 def test_a_round_says_itself_in_a_few_words():
     assert history_of(ROWS[:, 0]).note() == "round 1: first round"
     assert history_of(ROWS[:, 0], -ROWS[:, 0]).note() == "round 2: 30 rows crossed"
+
+
+def test_the_names_of_rows_are_not_their_content():
+    rows = pd.DataFrame({"a": [1.0, 2.0, 3.0], "b": ["x", "y", "z"]})
+    assert bytes(_content(rows)) == bytes(_content(rows.set_axis([7, 8, 9])))
+    assert bytes(_content(rows)) != bytes(_content(rows.iloc[::-1]))
 
 
 def test_one_round_that_was_asked_for_is_no_reason_to_warn():

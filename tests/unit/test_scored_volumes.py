@@ -13,7 +13,7 @@ from aberra.errors import DataError
 from aberra.localise.healthy import CalmScan, healthy_scans
 from aberra.localise.likeness import Looks, look_of
 from aberra.localise.relative import HealthyHeights
-from aberra.localise.volumes import score_scan, score_volume
+from aberra.localise.volumes import ScanRecord, score_scan, score_volume
 
 SHAPE = (20, 22, 24)  # voxels of 2 mm
 PLAIN = Preparation(size=16, field=32.0, step=2.0, below_top=(4.0, 20.0), across=0.0)
@@ -84,6 +84,26 @@ def test_a_height_that_is_the_threshold_is_not_flagged():
     calm = CalmScan.of(scored, BRAIN)
     sizes = [healthy_scans([calm, calm], height).largest for height in (0.5, 1.0, 2.9, 3.0)]
     np.testing.assert_allclose(sizes, np.array([[0.016], [0.008], [0.008], [0.0]]) * [1, 1])
+
+
+def test_what_lies_half_way_is_neither_flagged_nor_brain():
+    thick = replace(PLAIN, step=4.0)  # every second plane of voxels lies between two slices
+    maps = np.zeros((5, 16, 16), np.float32)
+    maps[2] = 1.0
+    flagged = score_volume(Fixed(maps), SCAN, thick, BRAIN, 0.5).segmentation
+    assert np.flatnonzero(flagged.any(axis=(0, 1))).tolist() == [13]  # 12 mm below the top
+    between = replace(PLAIN, size=15, field=30.0)  # pixels between the voxels
+    scored = score_volume(Fixed(np.zeros((9, 15, 15))), SCAN, between, BRAIN, 0.5)
+    inside = scored.on_slices(BRAIN).brain
+    for axes in ((0, 1), (0, 2)):  # of the 12 voxels a side those between two of the brain
+        assert np.flatnonzero(inside.any(axis=axes)).tolist() == list(range(2, 13))
+
+
+def test_a_scan_that_could_not_be_read_has_no_results():
+    record = ScanRecord("s.nii", error="damaged")
+    assert (record.n_findings, record.remark, record.slices, record.map_path) == (0, "", "", None)
+    unknown = (record.largest, record.millilitres, record.score, record.share_not_scored)
+    assert np.isnan(unknown).all()
 
 
 def test_a_model_that_answers_in_another_shape_is_named():

@@ -17,12 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, OneClassSVM
 
 from aberra import IADC, IntensityThreshold, MultiView
+from aberra.contract.feedback import Feedback
 from aberra.declare import Within
 from aberra.errors import ModelFileError
 from aberra.localise.healing import CodeHealers, Healing
 from aberra.localise.intensity import Level, LevelPlan
 from aberra.model_file.archives import check_contents, check_detector
-from aberra.model_file.soundness import check_ranges, check_reader, check_sound
+from aberra.model_file.soundness import check_marks, check_ranges, check_reader, check_sound
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 
@@ -132,6 +133,61 @@ def test_archives_that_take_more_than_they_say_are_refused(monkeypatch):
     check_contents(archive({"a.npy": huge}), "here")  # nobody asks for it
 
 
+def claiming(size, files):
+    """Return an archive whose directory says that its first file has so many bytes."""
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w") as file:
+        for name, content in files.items():
+            file.writestr(name, content)
+        file.infolist()[0].file_size = size
+    return buffer.getvalue()
+
+
+def of_length(data, n):
+    """Return an archive with a remark at its end, n bytes in all."""
+    buffer = io.BytesIO(data)
+    with ZipFile(buffer, "a") as file:
+        file.comment = bytes(n - len(data))
+    return buffer.getvalue()
+
+
+def test_archives_at_the_borders_of_what_they_may_take():
+    empty = {"a": b"", "schema.json": b"[]"}
+    whole = len(claiming(0, empty))  # the files of an archive have no more bytes than it has itself
+    packed = [archive({"a.zip": claiming(n, {"a": b""})}, ["a.zip"]) for n in (1 << 28, 1 + 2**28)]
+    often = archive({"a": bytes(8000)}, ["a"] * 32)  # they are asked for sixteen times its bytes
+    for fits, too_much, words in (
+        (claiming(whole - 2, empty), claiming(whole - 1, empty), "overlap"),
+        (*packed, "too large"),
+        (of_length(often, 16_000), of_length(often, 15_999), "again and again"),
+    ):
+        check_contents(fits, "here")
+        with pytest.raises(ModelFileError, match=words):
+            check_contents(too_much, "here")
+
+
+def test_marks_of_reviewers_at_the_borders_of_what_can_be_squared():
+    names = ("rows", "scores", "middle", "spread", "usual")
+    sound = Feedback(np.ones((2, 3)), np.array([0, 1]), np.ones(2), np.array([1, 1]),
+                     np.ones(3), np.ones(3), np.ones(3))  # fmt: skip
+    check_marks(replace(sound, rows=np.full((2, 3), np.nan)))  # a gap counts as the median
+
+    def with_last(name, value):
+        array = vars(sound)[name].copy()
+        array[..., -1] = value
+        return replace(sound, **{name: array})
+
+    for name in names:
+        check_marks(with_last(name, 1e150))
+        for wrong in (1.001e150, -1.001e150, np.inf, *([] if name == "rows" else [np.nan])):
+            with pytest.raises(ModelFileError, match="too large to be squared"):
+                check_marks(with_last(name, wrong))
+    for name, value in (("labels", 2), ("labels", -1), ("spread", 0.0), ("spread", -1.0)):
+        with pytest.raises(ModelFileError, match="neither 0 nor 1, or a column has no spread"):
+            check_marks(with_last(name, value))
+    check_marks(with_last("spread", 5e-324))
+
+
 @pytest.fixture(scope="module")
 def model():
     rows = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -182,6 +238,7 @@ def test_a_reader_that_does_not_know_its_columns_is_refused(model, name, change,
 )
 def test_a_model_whose_parts_do_not_fit_is_refused(model, change, words):
     check_sound(model, True)
+    check_sound(spoilt(model, history_=lambda h: replace(h, rounds=h.rounds[:1])), True)
     with pytest.raises(ModelFileError, match=words):
         check_sound(spoilt(model, **change), True)
 
@@ -199,6 +256,15 @@ def test_a_localiser_whose_parts_do_not_fit_is_refused():
     ):
         with pytest.raises((ModelFileError, ValueError, RuntimeError)):
             check_sound(spoilt(model, **change), True)
+
+
+def test_settings_of_a_model_hold_as_those_of_a_fit_do(model):
+    with pytest.raises(ValueError, match="'patience' parameter of IADC"):
+        check_sound(spoilt(model, patience=lambda _: 0), True)
+    images = np.random.default_rng(0).random((5, 1, 8, 8))
+    localiser = IntensityThreshold(holdout=0).fit(images).set_params(smooth=(1 << 14) + 1)
+    with pytest.raises(ModelFileError, match="16385 is not in 1 to 16384"):
+        check_sound(localiser, True)
 
 
 def test_networks_are_called_two_thousand_times_at_most_unless_limits_are_lifted(monkeypatch):

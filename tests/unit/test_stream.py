@@ -130,6 +130,7 @@ def test_data_frames_with_text_and_gaps():
         rows.loc[3, "a"] = np.nan
         stream.partial_fit(rows)
     assert isinstance(stream.rows_, pd.DataFrame)
+    assert stream.rows_.index.is_unique  # though every batch counts from 0
     assert stream.anomaly_score(rows).shape == (100,)
     with pytest.raises(DataError, match="other columns"):
         stream.partial_fit(rows.rename(columns={"a": "c"}))
@@ -227,8 +228,9 @@ def test_rows_wait_until_a_piece_is_complete():
 def test_fit_begins_anew_and_clones_are_unfitted():
     stream = small().partial_fit(batches()[0]).partial_fit(batches()[1])
     assert stream.fit(batches()[2]).n_seen_ == 100
-    with pytest.raises(NotFittedError):
-        clone(stream).anomaly_score(batches()[0])
+    for ask in ("anomaly_score", "predict", "aligned", "compare"):
+        with pytest.raises(NotFittedError):
+            getattr(clone(stream), ask)(batches()[0])
 
 
 @pytest.mark.parametrize(
@@ -244,5 +246,7 @@ def test_batches_of_another_width_are_refused():
     stream = small().partial_fit(batches()[0])
     with pytest.raises(DataError, match="3 columns, but the stream has 2"):
         stream.partial_fit(np.zeros((4, 3)))
+    with pytest.raises(DataError, match="3 columns, but the stream has 2"):
+        stream.anomaly_score(np.zeros((4, 3)))
     with pytest.raises(DataError, match="at least one row"):
         stream.partial_fit(np.zeros((0, 2)))

@@ -33,7 +33,6 @@ from aberra.contract.members import member_scores
 from aberra.data.tables import TableReader
 from aberra.declare import AnyShape, Size, Within, learnt_by
 from aberra.detectors.foreign import ForeignTrainer
-from aberra.errors import DataError
 from aberra.model_file.derive import learnt_kinds
 
 rng = np.random.default_rng(0)
@@ -208,11 +207,3 @@ def test_parts_of_different_numbers_of_members_are_refused():
             twice = np.concatenate([part] * 2)
         with pytest.raises(ValueError, match="1 members, but parts of 2"):
             dataclasses.replace(members, **{name: twice})
-
-
-@pytest.mark.parametrize("detector", [AutoEncoder, DeepSVDD, RSRAE, DAGPR, HybridOCSVM])
-def test_a_network_for_images_has_no_widths_and_needs_eight_pixels(detector):
-    with pytest.raises(ValueError, match="leave it None for images"):
-        detector(hidden=(4,), random_state=0).fit(np.zeros((6, 1, 8, 8)))
-    with pytest.raises(DataError, match="at least 8 x 8"):
-        detector(random_state=0).fit(np.zeros((6, 1, 7, 8)))

@@ -55,6 +55,11 @@ def test_iad_w_does_not_change_with_an_affine_change_of_the_scores(s, scale, shi
     )
 
 
+def test_scores_one_apart_are_told_apart():
+    np.testing.assert_allclose(importance_weights(np.array([0.0, 1, 2])), expit([2, 0, -2]))
+    np.testing.assert_allclose(apart_weights(np.zeros(1)), expit(3 / 0.35))  # a row by itself
+
+
 def test_equal_scores_keep_half_the_trust():
     np.testing.assert_array_equal(importance_weights(np.full(5, 3.0)), np.full(5, 0.5))
 
@@ -174,6 +179,10 @@ def test_a_file_keeps_the_oddest_rows_and_some_at_even_distances_in_the_ranking(
     np.testing.assert_array_equal(ranks_of(scores), scores)
     held = Sampled(20_000, 7, rows, ranks_of(scores)[rows], np.ones(4100, np.float32))
     np.testing.assert_allclose(held.every_score(scores[rows]), np.arange(20_000))
+    ends = np.array([0, 2_999_999], np.int32)
+    many = Sampled(3_000_000, 0, ends, ends, np.ones(2, np.float32)).every_score(np.array([0, 1.0]))
+    assert len(many) == 1_000_000  # enough for any picture of them
+    np.testing.assert_allclose(many[[0, 499_999, -1]], [0, 0.5, 1], atol=1e-6)
     for places in ([0, 20_000], [-1, 5], []):
         wrong = np.array(places, np.int32)
         for changed in ({"rows": wrong}, {"ranks": wrong}):
@@ -205,6 +214,7 @@ def test_trust_is_one_half_where_the_oddest_of_so_many_rows_lies():
 
 def test_newly_doubted_rows_are_those_that_fell_below_one_half():
     assert newly_doubted(np.array([0.1, 0.4, 0.6]), np.array([0.2, 0.6, 0.4])) == 1
+    assert newly_doubted(np.array([0.5, 0.4]), np.array([0.6, 0.5])) == 1  # one half is no doubt
 
 
 def history_of(*rounds):

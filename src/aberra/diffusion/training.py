@@ -43,8 +43,8 @@ class DiffusionPlan:
     decay_every: int  # ... every so many training steps
     ema: float
     clip: float
-    adversarial_weight: float = 0.0
-    adversarial_stride: int = 1
+    adversarial_weight: float
+    adversarial_stride: int
     discriminator_rate: float = 1e-4
 
 

@@ -129,7 +129,7 @@ def _annotated(hint: Any, mark: Any) -> Kind:
     if not isinstance(mark, Shape):
         raise TypeError(f"A model file does not know what {mark!r} means.")
     dims = None if isinstance(mark, AnyShape) else mark.dims
-    return Array(dims, mark.dtype, tensor=isinstance(hint, type) and hint.__name__ == "Tensor")
+    return Array(dims, mark.dtype, tensor=getattr(hint, "__name__", None) == "Tensor")
 
 
 def _union(options: tuple[Any, ...]) -> Kind:

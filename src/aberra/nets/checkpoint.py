@@ -37,8 +37,8 @@ class Checkpoint:
     fingerprint: str
     nets: Mapping[str, nn.Module]
     optimisers: Mapping[str, Optimizer]
-    minutes: float = 5.0
-    writes: bool = True  # one of several processes writes, all read
+    minutes: float
+    writes: bool  # one of several processes writes, all read
     _last: float = field(default_factory=time.monotonic)
 
     @property

@@ -184,9 +184,9 @@ class History(Sequence[Round]):
         return settled(h, self.patience, self._by_chance(outlier_ratio))
 
     def _by_chance(self, outlier_ratio: float | None = None) -> float:
-        """Return the crossings to expect of two unrelated rankings."""
+        """Return the crossings to expect of two unrelated rankings; none before the first round."""
         r = self.outlier_ratio if outlier_ratio is None else outlier_ratio
-        return r * (1 - r) * self.rounds[0].n_rows if self.rounds else 0.0
+        return r * (1 - r) * sum(line.n_rows for line in self.rounds[:1])
 
     def goes_on(self, max_rounds: int) -> bool:
         """Say whether another round is due."""

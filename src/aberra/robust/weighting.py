@@ -52,7 +52,7 @@ def apart_weights(s: Scores) -> Scores:
     their number, and rows that are plainly apart lose all of it. So does a group of rows whose
     scores form a second hill (`aberra.ordinary.group_apart`).
     """
-    edge = max(FARTHEST_ORDINARY, -float(ndtri(1 / max(len(s), 2))))
+    edge = max(FARTHEST_ORDINARY, -float(ndtri(1 / len(s))))
     return np.where(group_apart(s), 0.0, expit((edge - bulk(s).deviates(s)) / SOFTNESS))
 
 
@@ -71,7 +71,7 @@ def newly_doubted(w: Scores, previous: Scores) -> int:
     return int(np.count_nonzero((w < 0.5) & (previous >= 0.5)))
 
 
-def crossings(s: Scores, previous: Scores, outlier_ratio: float = 0.5) -> int:
+def crossings(s: Scores, previous: Scores, outlier_ratio: float) -> int:
     """Count the rows that entered the top share r of the ranking since the last round [IAD-h].
 
     The same number of rows has left it. With r = 0.5 these are the rows that moved from the lower

@@ -93,7 +93,6 @@ def resample(
             order=1,
             mode="grid-constant" if mode == "constant" else mode,
             cval=fill,
-            prefilter=False,
         )
     )
 
