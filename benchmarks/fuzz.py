@@ -54,13 +54,14 @@ REST = """\
 used, or refused by one of Aberra's errors; a *finding* is any other error, a score that is not
 finite, rows that get lost, more than 20 s of the processor, or more than 2 GB. *Coverage* is what
 libFuzzer counts: branches of the watched modules that some input took, with the corpus of the start
-and at the end. A second run of a target starts from the corpus of the first. *Refused* inputs met
+and at the end. The second and third run of model files and the second of CSV files went on from the
+corpus of the one before; the last three rows began anew, with the seeds alone. *Refused* inputs met
 one of our checks; those *as a last resort* were refused by a library, or by what no check of ours
-foresaw, and the error names the file and what was said. All refusals of frames count as such, as
-they go through one place, our own check of the size included.
+foresaw, and the error names the file and what was said. Nearly all refusals of frames count as
+such, as they go through one place, our own check of the size included.
 
-Minutes are those of the processor. The aim was an hour in all; the machine was busy, and the table
-has what was reached. So the figures say that little is found quickly, not that nothing is left.
+Minutes are those of the processor, and an hour in all was the aim. The figures say that little is
+found quickly, not that nothing is left.
 
 The checksum of a model file keeps most changes of bytes out, so these files are taken apart: a
 value of the manifest or an array is changed, or comes from a model of another kind, and the
