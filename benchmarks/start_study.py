@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +130,7 @@ def from_tables() -> dict[Key, Line]:
     }
 
 
-def start_of(setting: Line) -> str:
+def start_of(setting: Mapping[str, Any]) -> str:
     """Return how the rounds of a cell begin; the first version of an informed start lies back."""
     start: str = setting.get("start", "equal")
     return UNASKED if start == "informed" and setting["course"] == 1 else start
