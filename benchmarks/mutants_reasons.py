@@ -134,6 +134,10 @@ REASONS: tuple[Reason, ...] = (
            "1 or -1, wherever it is asked"),
     Reason(E, "detectors/training.py", "if isinstance(encoder, MLPStack) and", "And -> Or",
            "encoder and decoder are perceptrons both, or neither is"),
+    Reason(E, "robust/history.py", "return r * (1 - r) * self.rounds[0].n_rows if", "0.0 -> 1.0",
+           "before the first round nobody asked for it; the number has been deleted since"),
+    Reason(E, "diffusion/simplex.py", "BOX = np.array(list(product(range(-2", "2 -> 4",
+           "vertices of a larger box, of which those out of reach are left out"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

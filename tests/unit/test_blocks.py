@@ -15,7 +15,7 @@ from aberra.data.blocks.sample import Sample
 from aberra.data.blocks.scores import MOST_TOP, ScoreSketch
 from aberra.data.blocks.source import PartError
 from aberra.errors import DataError
-from aberra.ordinary import Bulk
+from aberra.ordinary import Bulk, bulk
 from aberra.robust.by_blocks import REPRESENTATIVES, _discovered, _sum, placed
 
 
@@ -150,6 +150,14 @@ def test_as_many_are_flagged_as_stand_out_whether_or_not_they_are_kept_as_they_a
                 assert found == 1.0  # the highest that does not stand out
     few = ScoreSketch(0.0).add(0, np.r_[np.full(20, -60.0), 50.0, 49.0])
     assert _discovered(few, ordinary, 0.2) == ordinary.middle  # not below the middle
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])
+def test_the_rate_is_one_of_all_rows_and_not_of_those_that_stand_for_them(scale):
+    scores = scale * np.linspace(-1, 1, 100_001)  # nobody stands out
+    found, _ = placed(ScoreSketch(0.0).add(0, scores), "fdr", 0.1)
+    assert found == pytest.approx(bulk(scores).score_of(0.1 / 100_001), rel=1e-3)
+    assert found > 1.01 * bulk(scores).score_of(0.1 / 65_536)
 
 
 def test_scores_without_spread_and_rules_that_look_at_the_shape():

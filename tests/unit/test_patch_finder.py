@@ -1,5 +1,7 @@
 """Foreign patches: their shapes, what they hold, and what a network makes of them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -164,6 +166,15 @@ def test_the_average_follows_the_network_and_a_trained_one_can_go_on():
     model.set_params(learning_rate=1e-6).adapt(images)
     after = list(model.members_.nets[0].parameters())
     assert 0 < max(float((a - b).abs().max()) for a, b in zip(after, before, strict=True)) < 1e-4
+
+
+@pytest.mark.parametrize(("added", "left"), [(0.0, None), (5.0, -1.0), (-5.0, 1.0)])
+def test_what_is_shown_to_a_watch_stays_within_the_range_of_images(added, left):
+    found = SimpleNamespace(found=lambda y: (torch.full_like(y, added), None))
+    y, restored = FinderRun.shown(SimpleNamespace(average=found), drawn(heads(4)))
+    batch = drawn(heads(4))
+    assert torch.equal(y, pasted(batch.x, batch)[0])
+    assert torch.equal(restored, y if left is None else torch.full_like(y, left))
 
 
 def test_the_map_shows_what_was_taken_out_and_one_side_of_it_when_asked():

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from aberra import ADC, IADC, MultiView
 from aberra.detectors.foreign import as_trainer
 from aberra.errors import RoundsExhaustedWarning
+from aberra.progress import listening
 from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round
 from aberra.robust.iadc import _content
@@ -179,6 +180,17 @@ def test_a_clean_round_of_a_file_is_known_by_its_reason():
 def test_a_round_says_itself_in_a_few_words():
     assert history_of(ROWS[:, 0]).note() == "round 1: first round"
     assert history_of(ROWS[:, 0], -ROWS[:, 0]).note() == "round 2: 30 rows crossed"
+
+
+def test_whoever_listens_hears_of_every_round_and_of_the_end():
+    heard = []
+    with listening(lambda *said: heard.append(said)):
+        model = IADC(Middle(), 2, max_rounds=8, resample=False, random_state=0).fit(ROWS)
+    *rounds, last = [said for said in heard if said[0] == "rounds"]
+    assert len(rounds) == len(model.history_) < 8
+    assert [share for _, share, _ in rounds] == [(k + 1) / 8 for k in range(len(rounds))]
+    assert rounds[0][2] == "round 1: first round"
+    assert last[1] == 1.0  # the ranking settled before all rounds were used
 
 
 def test_the_names_of_rows_are_not_their_content():
