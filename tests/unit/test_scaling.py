@@ -85,7 +85,10 @@ def test_robust_scaling_of_columns_that_are_mostly_or_wholly_one_value():
 
 def test_means_and_deviations_of_a_written_example():
     data = np.array([[1.0, 10.0], [3.0, 10.0]])
-    scale = standard(data)
+    weighted = standard(data, np.array([1.0, 3.0]))
+    np.testing.assert_allclose(weighted.shift, [2.5, 10])
+    np.testing.assert_allclose(weighted.factor, [0.75**-0.5, 1])
+    scale = standard(data, np.ones(2))
     assert (scale.shift.tolist(), scale.factor.tolist()) == ([2, 10], [1, 1])
     np.testing.assert_array_equal(scale(np.array([[5, 7]])), [[3, -3]])
     low = min_max(data)
