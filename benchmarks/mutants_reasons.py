@@ -138,6 +138,10 @@ REASONS: tuple[Reason, ...] = (
            "before the first round nobody asked for it; the number has been deleted since"),
     Reason(E, "diffusion/simplex.py", "BOX = np.array(list(product(range(-2", "2 -> 4",
            "vertices of a larger box, of which those out of reach are left out"),
+    Reason(E, "localise/intensity.py", "CHUNK = 1 << 22", "1 -> 2",
+           "how many numbers are sorted at a time"),
+    Reason(E, "detectors/compiled_views.py", "elif place > n_bins * OUTSIDE", "Gt -> GtE",
+           "no number of single precision is just this limit, 256.000256"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

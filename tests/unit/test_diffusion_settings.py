@@ -1,6 +1,7 @@
 """The best settings are the defaults, and what is printed has a name."""
 
 import pytest
+import torch
 
 from aberra import ADDM, DDPM, AnoDDPM, DenseVAE, FAnoGAN, SpatialAE
 from aberra.localise.frame import Frame
@@ -105,3 +106,16 @@ def test_the_walk_back_is_that_of_the_style():
 def test_small_images_are_not_halved_to_nothing_by_the_discriminator():
     found = {side: plan_of(ADDM(), side).discriminator.n_layers for side in (8, 16, 32, 64)}
     assert found == {8: 1, 16: 2, 32: 3, 64: 3}
+
+
+@pytest.mark.parametrize("shape", [(3, 1, 16, 64), (3, 1, 64, 16)])
+def test_the_shorter_side_of_an_image_decides_how_often_it_is_halved(shape, monkeypatch):
+    layers, model, images = [], ADDM(), torch.zeros(shape)
+    model.image_shape_ = shape[1:]
+    monkeypatch.setattr(
+        "aberra.localise.diffusion.train_denoiser",
+        lambda images, weights, plan, *more: layers.append(plan.discriminator.n_layers),
+    )
+    model._train_one(images, torch.ones(3), 0)
+    model._train_further(None, images, torch.ones(3), 0)
+    assert layers == [2, 2]

@@ -184,6 +184,9 @@ def test_tails_are_ranks_from_both_ends_counted_by_trust():
     np.testing.assert_allclose(tails.oddness(x), -np.log((shares + 0.5) / 10.5), rtol=1e-6)
     outside = tails.oddness(single([[-0.1], [2.1]]))
     np.testing.assert_allclose(outside, -np.log(0.5 / 10.5), rtol=1e-6)
+    constant = column_tails(single([[7.0], [7.0]]), np.ones(2))
+    odd = -np.log(0.5 / 2.5)
+    np.testing.assert_allclose(constant.oddness(single([[7], [8], [6]])), [0, odd, odd], rtol=1e-6)
     two = column_tails(single([[0.0, 1.0], [1.0, 3.0]]), np.ones(2))
     for name in ("start", "per_unit"):  # compiled code would look for a place that is not there
         for wrong in ([np.nan, 1.0], [1.0, np.inf]):
