@@ -142,6 +142,9 @@ REASONS: tuple[Reason, ...] = (
            "how many numbers are sorted at a time"),
     Reason(E, "detectors/compiled_views.py", "elif place > n_bins * OUTSIDE", "Gt -> GtE",
            "no number of single precision is just this limit, 256.000256"),
+    *(Reason(E, "localise/network.py", f"given = {one}.get_params(deep=False)", "False -> True",
+             "a localiser has no other estimator among its parameters")
+      for one in ("self", "model")),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

@@ -209,6 +209,21 @@ def test_a_checkpoint_brings_back_networks_optimisers_and_rates(tmp_path):
     assert list(folder.iterdir()) == []
 
 
+def test_a_training_that_is_asked_to_stop_is_kept_first(tmp_path, monkeypatch):
+    run, keeper = keeper_of(tmp_path)
+    run.update("net", run.net.weight.sum())
+    keeper.step_done(2, 9)
+    assert keeper_of(tmp_path)[1].resume() == 0  # not yet: five minutes have not passed
+    monkeypatch.setattr("aberra.nets.checkpoint.stop_requested", lambda: True)
+    with pytest.raises(KeyboardInterrupt, match=r"after step 3 of 9\. The same command goes on"):
+        keeper.step_done(3, 9)
+    other, again = keeper_of(tmp_path)
+    assert again.resume() == 3
+    assert torch.equal(other.net.weight, run.net.weight)
+    with pytest.raises(KeyboardInterrupt, match=r"after step 3 of 9\.$"):  # nowhere to be kept
+        keeper_of(None)[1].step_done(3, 9)
+
+
 def test_a_mark_depends_on_settings_and_on_every_array():
     a, b = torch.zeros(2, 3), torch.ones(2)
     marks = [
