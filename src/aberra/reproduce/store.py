@@ -151,8 +151,16 @@ def _version(name: str) -> str:
 
 
 def _processor() -> str:
-    """Return the processor's name: another kind rounds otherwise, and training carries it far."""
+    """Return the processor's name, family and model.
+
+    Another kind rounds otherwise, and training carries it far; some kinds share their name.
+    """
     known = Path("/proc/cpuinfo")
     lines = known.read_text("utf-8").splitlines() if known.exists() else []
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.processor())
+    first = lines[: lines.index("")] if "" in lines else lines
+    parts = [line.partition(":") for line in first]
+    said = {name.strip(): value.strip() for name, _, value in parts}
+    if "model name" not in said:
+        return platform.processor()
+    kind = ", ".join(f"{name} {said[name]}" for name in ("cpu family", "model") if name in said)
+    return f"{said['model name']} ({kind})" if kind else said["model name"]
