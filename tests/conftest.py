@@ -4,17 +4,57 @@ Properties are tried on the same examples on every run; `HYPOTHESIS_PROFILE=expl
 new ones each time.
 """
 
+import functools
+import gc
 import os
+import re
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import settings
 
-torch.set_num_threads(1)
-settings.register_profile("same", derandomize=True)
-settings.register_profile("explore", derandomize=False)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+def pytest_configure(config):
+    """Prepare a process that runs tests; the one that only hands them out loads nothing."""
+    if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
+        return
+    import torch
+    import typer.testing
+    from hypothesis import settings
+
+    torch.set_num_threads(1)
+    settings.register_profile("same", derandomize=True)
+    settings.register_profile("explore", derandomize=False)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+    # The commands stay the same while tests run, and building them takes longer than some.
+    typer.testing._get_command = functools.cache(typer.testing._get_command)
+
+
+# Cases of tests whose other cases are quick, and stay among the fast ones.
+SLOW_CASES = re.compile(
+    r"""
+    test_examples_in_docstrings\[aberra\.(data\.mri|localise|workflow)
+    | test_scikit_learn_contract\[(ADC|IADC|MultiView|OCSVM\(n_landmarks)
+    | test_same_numbers\[(.*,\ colour|.*,\ harmonised|IADC\(AutoEncoder\)\ on|IADC\(IsolationForest)
+    | test_same_numbers\[(DDPM|AnoDDPM|ADDM,\ other|HybridOCSVM\ on\ images)
+    | test_seeds_run_together_are.*(hybrid|subsample-.*|False-weighted|True-plain)
+    | test_a_localiser_answers_as_every_scorer_does\[(PatchFinder|VQTransformer)
+    | test_rows_of_little_weight_are_learnt_less_well\[DeepSVDD-images
+    """,
+    re.VERBOSE,
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the slow cases."""
+    for item in items:
+        if SLOW_CASES.search(item.nodeid):
+            item.add_marker(pytest.mark.slow)
+
+
+def pytest_collection_finish():
+    """Leave what was imported out of every later search for garbage; it is most of the memory."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module", autouse=True)

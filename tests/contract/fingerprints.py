@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -81,6 +82,7 @@ def digest_of(found: Found) -> str:
     return hashlib.sha256(each.encode()).hexdigest()
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions of what computes, as far as it is installed."""
     found = {}

@@ -34,6 +34,7 @@ def pages():
     return sorted(path for path in held if path.stem not in ELSEWHERE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
 def test_examples_of_a_page_run(page, tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")

@@ -48,6 +48,7 @@ def one(rows, tmp_path_factory):
     return model_bytes(fitted(folder(place / "one", rows, 1)), place / "one.aberra")
 
 
+@pytest.mark.slow
 def test_same_bytes_however_the_rows_are_cut(rows, one, tmp_path):
     model = fitted(folder(tmp_path / "rows", rows, 64))
     assert model_bytes(model, tmp_path / "m.aberra") == one
@@ -71,6 +72,7 @@ def test_a_table_no_longer_than_the_sample_is_fitted_as_in_memory(rows, tmp_path
     assert not hasattr(model, "positions_")
 
 
+@pytest.mark.slow
 def test_all_rows_place_the_threshold_and_are_portrayed(rows):
     model = fitted(rows)
     scores = model.anomaly_score(rows)
@@ -84,6 +86,7 @@ def test_all_rows_place_the_threshold_and_are_portrayed(rows):
     assert abs(model.bulk_.middle - np.median(scores)) < 0.002
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", ["knee", "tail", 0.03])
 def test_other_rules_stand_on_all_scores_too(rule, rows):
     model = fitted(rows, threshold=rule)
@@ -91,6 +94,7 @@ def test_other_rules_stand_on_all_scores_too(rule, rows):
     assert model.threshold_ == pytest.approx(exact, abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_sample_finds_the_dirt_as_well_as_all_rows(rows):
     dirty = np.arange(N) % 40 == 0
     few, every = fitted(rows), IADC(random_state=0).fit(rows)
@@ -99,6 +103,7 @@ def test_a_sample_finds_the_dirt_as_well_as_all_rows(rows):
     assert found[0] > 0.9
 
 
+@pytest.mark.slow
 def test_adc_and_long_memory_maps_take_sources(rows, tmp_path, monkeypatch):
     monkeypatch.setattr("aberra.data.blocks.given.LARGE_ROWS", SEEN)
     np.save(tmp_path / "rows.npy", rows.to_numpy())
@@ -132,11 +137,13 @@ def test_whoever_listens_hears_how_far_a_pass_is(rows, tmp_path):
     assert last[1] == 1.0
 
 
+@pytest.mark.slow
 def test_an_ordinary_fit_forgets_the_positions_of_a_sample(rows):
     model = fitted(rows)
     assert not hasattr(model.fit(rows[:500]), "positions_")
 
 
+@pytest.mark.slow
 def test_tasks_that_are_done_are_not_worked_on_again(rows, tmp_path):
     blocks = blocks_of(folder(tmp_path / "rows", rows, 4), sample_rows=SEEN)
     model = IADC(random_state=0).fit(first_look(blocks).sample.drawn()[1])
@@ -151,6 +158,7 @@ def test_tasks_that_are_done_are_not_worked_on_again(rows, tmp_path):
     assert replace(again, scores=whole.scores).portrait.n_rows == N
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ensemble", [IADC, ADC])
 def test_a_model_of_a_large_sample_comes_back_from_its_file(ensemble, tmp_path):
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(12_000, 3)), columns=list("abc"))

@@ -79,6 +79,7 @@ def shell(*words, code=0):
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 def test_a_folder_is_fitted_with_a_recipe_of_all_rows(big, tmp_path, rows):
     found = shell("fit", big, "-o", tmp_path / "m.aberra", "--label-column", "dirty")
     assert found["n_samples"] == N
@@ -106,6 +107,7 @@ def _seen(rows):
     return rows.assign(year=years)[["a", "b", "c", "ward", "constant", "year"]]
 
 
+@pytest.mark.slow
 def test_the_same_scores_in_one_file_and_file_by_file(big, model, tmp_path, rows):
     one = score(model, big, tmp_path / "scores.parquet")
     many = score(model, str(big / "**" / "*.parquet"), tmp_path / "scores")
@@ -121,6 +123,7 @@ def test_the_same_scores_in_one_file_and_file_by_file(big, model, tmp_path, rows
     assert (whole["score"] == expected).all()
 
 
+@pytest.mark.slow
 def test_only_new_and_changed_files_are_scored_again(big, model, tmp_path, rows):
     out = tmp_path / "scores"
     first = score(model, big, out)
@@ -145,6 +148,7 @@ def damage(file, inside):
     file.write_bytes(bytes(held) if inside else bytes(held[:-10]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inside", [False, True])
 def test_damaged_files_are_named_or_left_out_and_counted(inside, big, model, tmp_path):
     bad = big / "year=2002" / "rows.parquet"
@@ -180,6 +184,7 @@ def test_without_ray_its_engine_says_how_to_get_it(big, model, tmp_path, monkeyp
         score(model, big, tmp_path / "scores", engine="ray", address="auto")
 
 
+@pytest.mark.slow
 def test_a_stopped_fit_goes_on_and_gives_the_same_bytes(shared, model, tmp_path, monkeypatch):
     from aberra.workflow.kept_rounds import KeptRounds
 
@@ -230,6 +235,7 @@ def test_a_killed_fit_goes_on(shared, model, tmp_path):
     assert (tmp_path / "m.aberra").read_bytes() == model.read_bytes()
 
 
+@pytest.mark.slow
 def test_full_disk_leaves_nothing_half_written(big, model, tmp_path, monkeypatch):
     def full(path, data):
         raise OSError(28, "No space left on device", str(path))

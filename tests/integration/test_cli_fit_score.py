@@ -110,6 +110,7 @@ def test_labels_never_train(place, patients):
     assert said["metrics"]["auroc"] < 0.8
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes(place):
     for name in ("one", "two"):
         run("-q", "fit", place / "patients.csv", "-o", place / f"{name}.aberra", "--seed", 3)
@@ -150,6 +151,7 @@ def test_columns_are_matched_by_name(place, patients):
     assert np.array_equal(got["score"], expected)
 
 
+@pytest.mark.slow
 def test_chunks_change_nothing(place, tmp_path):
     model = load(place / "m.aberra")
     scorer = RowAnswers(model, ["a", "b", "c", "clinic"], "patient", reasons="all")

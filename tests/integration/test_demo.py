@@ -35,6 +35,7 @@ def test_a_tenth_of_the_rows_is_damaged():
     assert y.sum() == 36
 
 
+@pytest.mark.slow
 def test_the_default_is_clearly_ahead_on_damaged_rows():
     X, y = damaged_breast_cancer()
     ours, *others = compared({OURS: IADC(random_state=0), **plain_detectors()}, X, y)

@@ -231,6 +231,7 @@ def test_a_good_server(server, wanted, tmp_path):
     assert len(server.seen) == 1  # it is there: nobody is asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [drop(HALF), drop(0), stall(HALF), say_nothing, corrupt, code(500), code(503), code(429)],
@@ -507,6 +508,7 @@ def test_a_killed_process_leaves_a_part_that_is_used(server, wanted, tmp_path):
     assert int(server.seen[1].strip("bytes=-")) >= 30_000
 
 
+@pytest.mark.slow
 def test_two_processes_and_two_threads_ask_once(server, wanted, tmp_path):
     server.always = slowly
     processes = [start_fetching(server, tmp_path) for _ in range(2)]

@@ -38,6 +38,7 @@ def planted():
     return clean, new, columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", DETECTORS, ids=str)
 def test_the_moved_column_comes_first(detector, planted):
     clean, new, columns = planted

@@ -45,6 +45,7 @@ def assert_says_the_same(model, X, folder, within=1e-5, numbers=None):
     np.testing.assert_array_equal(flags, model.predict(X) == -1)
 
 
+@pytest.mark.slow
 def test_the_default(tmp_path):
     assert_says_the_same(IADC(random_state=0).fit(ROWS), ROWS, tmp_path)
 
@@ -72,6 +73,7 @@ def strange(X):
     return new
 
 
+@pytest.mark.slow
 def test_evidence_gaps_and_marks(tmp_path):
     X = table_with_everything()
     model = IADC(random_state=0, missing="impute").fit(X)
@@ -90,6 +92,7 @@ def test_more_columns_than_rows(tmp_path):
     assert_says_the_same(MultiView(random_state=0).fit(X), X, tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "detector",
     [
@@ -112,6 +115,7 @@ def test_networks_and_machines_alone_and_together(detector, tmp_path):
     assert_says_the_same(together, ROWS, tmp_path, within=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "detector",
     [
@@ -127,6 +131,7 @@ def test_networks_on_images(detector, tmp_path):
     assert_says_the_same(model, images, tmp_path, within=1e-4)
 
 
+@pytest.mark.slow
 def test_one_call_of_a_denoiser(tmp_path):
     torch = pytest.importorskip("torch")
     from aberra import DDPM
@@ -142,6 +147,7 @@ def test_one_call_of_a_denoiser(tmp_path):
     np.testing.assert_allclose(noise[0], expected, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_one_call_of_a_patch_finder_restores(tmp_path):
     from aberra import PatchFinder
 

@@ -34,6 +34,7 @@ def name(model):
     return type(model).__name__
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SEEDED, ids=name)
 @few
 @given(X=tables, data=st.data())
@@ -44,6 +45,7 @@ def test_a_row_scores_the_same_in_any_company(model, X, data):
     np.testing.assert_array_equal(fitted.anomaly_score(X[chosen]), together[chosen])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", SEEDED, ids=name)
 @few
 @given(X=tables)

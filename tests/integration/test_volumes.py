@@ -157,6 +157,7 @@ def mask_of(path):
     return path.with_name(path.name.replace("_t1", "_mask"))
 
 
+@pytest.mark.slow
 def test_scan_in_map_and_segmentation_out(folder, tmp_path):
     paths = find_volumes(folder, "*_t1*")
     assert [path.name for path in paths] == ["a_t1.nii.gz", "b_t1.nii.gz", "c_t1.nii.gz"]
@@ -251,6 +252,7 @@ CHANGES = {
 }
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(
     ("name", "change"),

@@ -123,6 +123,7 @@ def test_the_shell_fits_scores_and_reports_tables_without_torch(table, tmp_path)
     assert (tmp_path / "results" / "odds-iadc.md").is_file()
 
 
+@pytest.mark.slow
 def test_scoring_a_table_loads_nothing_that_it_does_not_need(table, tmp_path):
     """Not even where torch is installed: loading it takes longer than scoring many rows."""
     save(DeepSVDD(epochs=2, **SHORT).fit(pd.read_csv(table)), tmp_path / "m")
@@ -152,6 +153,7 @@ for what in (
 """
 
 
+@pytest.mark.slow
 def test_images_say_in_one_sentence_what_to_install(tmp_path):
     images = np.random.default_rng(0).random((12, 1, 8, 8))
     save(AutoEncoder(epochs=1, random_state=0).fit(images), tmp_path / "m")

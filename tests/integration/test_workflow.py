@@ -72,6 +72,7 @@ def heads(tmp_path_factory):
 # The same bytes as the shell
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [
@@ -126,6 +127,7 @@ def test_fit_and_score_of_scans(heads, tmp_path):
     assert pages[0].read_bytes() == pages[1].read_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_score_and_report_of_a_table(table, tmp_path, ending):
     fitted = fit(table, tmp_path / "m.aberra")

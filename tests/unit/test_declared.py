@@ -64,6 +64,7 @@ def distributions():
     return {module: names(found) for module, found in packages_distributions().items()}
 
 
+@pytest.mark.slow
 def test_every_import_is_declared(distributions):
     found = set(imported())
     assert len(found) > 100
@@ -73,6 +74,7 @@ def test_every_import_is_declared(distributions):
     assert missing == set()
 
 
+@pytest.mark.slow
 def test_an_extra_that_an_error_names_has_the_library(distributions):
     found = set(asked_for())
     assert ("PIL", "images") in found

@@ -16,8 +16,9 @@ PACKAGES = {"PIL": "Pillow", "jinja2": "Jinja2", "sqlalchemy": "SQLAlchemy"}  # 
 
 def calls():
     """Yield where `need` is called, the module it wants, and the extra it names."""
-    for path in sorted((ROOT / "src").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    texts = {path: path.read_text("utf-8") for path in sorted((ROOT / "src").rglob("*.py"))}
+    for path, text in texts.items():
+        for node in ast.walk(ast.parse(text)) if "need(" in text else ():
             if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "need":
                 given = [one.value if isinstance(one, ast.Constant) else None for one in node.args]
                 yield f"{path.stem}:{node.lineno}", given[0], given[1]

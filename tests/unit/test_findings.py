@@ -65,6 +65,7 @@ def test_voxels_that_touch_at_a_corner_are_one_piece_and_nothing_gives_nothing()
     assert findings_csv([]) == b"number,millilitres,x,y,z,peak,mean,p_value\n"
 
 
+@pytest.mark.slow
 def test_a_scan_gets_its_findings_and_a_mask_of_what_was_looked_at(tmp_path):
     scan, _ = head_phantom(lesion=(-30, 20, 30))
     path = write_nifti(tmp_path / "head.nii.gz", scan.array, scan)
@@ -132,6 +133,7 @@ def test_a_training_that_hardly_began_is_called_so():
     assert "too few" not in text
 
 
+@pytest.mark.slow
 def test_freesurfers_scans_are_read(tmp_path):
     nib = pytest.importorskip("nibabel")
     scan, _ = head_phantom()

@@ -157,6 +157,7 @@ def test_parameters_come_back_as_they_were(value):
     assert isinstance(back, type(value)) or isinstance(value, np.generic)
 
 
+@pytest.mark.slow
 def test_parameters_of_other_kinds():
     assert there_and_back(VALUES, Path("a") / "b") == str(Path("a") / "b")
     for array in (np.eye(2), np.arange(3), np.array([True]), np.arange(3, dtype=np.uint8)):
@@ -224,6 +225,7 @@ def test_parts_of_a_detector_are_found_down_to_twenty_levels():
     assert list(_estimators("words", 0)) == []
 
 
+@pytest.mark.slow
 def test_the_card_of_a_wide_table_does_not_keep_its_file_from_loading(tmp_path):
     """Names of 64 KB made a card that `save` wrote and `load` refused, as 0.2.0 did."""
     names = [f"{k:04d}{'x' * 60}" for k in range(1200)]

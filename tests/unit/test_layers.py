@@ -79,6 +79,7 @@ def imports_of(path):
             yield from names
 
 
+@pytest.mark.slow
 def test_imports_point_to_lower_layers():
     assert len(MODULES) > 200
     for path in MODULES:
@@ -111,6 +112,7 @@ def test_modules_can_be_read_in_one_sitting():
     assert {path: n for path, n in lengths.items() if n > LONGEST} == {}
 
 
+@pytest.mark.slow
 def test_private_parts_of_scikit_learn_are_used_in_one_place():
     found = set()
     for path in MODULES:
@@ -159,11 +161,13 @@ def equations():
     return script("equations")
 
 
+@pytest.mark.slow
 def test_equations_file_is_up_to_date(equations):
     expected = equations.table(PACKAGE, ROOT / "tests")
     assert (ROOT / "EQUATIONS.md").read_text() == expected, "run python docs/equations.py"
 
 
+@pytest.mark.slow
 def test_every_equation_has_one_home(equations):
     found = defaultdict(list)
     for tag, where in equations.homes(PACKAGE):

@@ -332,6 +332,7 @@ def test_a_localiser_answers_as_every_scorer_does(name):
     assert set(held) <= {-1, 1}
 
 
+@pytest.mark.slow
 @every
 def test_training_and_scoring_take_one_thread_and_leave_the_others(name, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -436,6 +437,7 @@ def test_training_goes_on_after_an_interruption(name, last, tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @each_network
 def test_a_failure_after_the_training_does_not_cost_it(name, tmp_path, monkeypatch):
     images = discs(12)

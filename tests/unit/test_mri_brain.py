@@ -60,6 +60,7 @@ def test_otsu_parts_two_groups():
     assert 15 < otsu(values) < 40
 
 
+@pytest.mark.slow
 @needs_data
 def test_dice_on_a_real_head():
     name = "IXI357-HH-2076"  # one of the two whose neck comes off last

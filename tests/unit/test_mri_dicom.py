@@ -114,6 +114,7 @@ def test_a_tilted_gantry_is_kept(series):
     np.testing.assert_allclose(reorient(read_dicom(folder), "RAS").affine, affine, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_a_series_gives_the_map_of_its_nifti_twin(tmp_path):
     scan, brain = head_phantom(lesion=(20.0, 10.0, 40.0))
     names = np.random.default_rng(0).permutation(scan.array.shape[2])

@@ -64,10 +64,10 @@ def test_the_best_cut_is_the_best_of_all_cuts(pooled):
             sides = values[:k].std(), values[k:].std()
             even = (k * sides[0] + (n - k) * sides[1]) / n if pooled else sum(sides) / 2
             gains[0.5 * (low + high)] = 1 - even / values.std() if low < high else -1
-        gain, place = best_cut(values, pooled)
+        gain, place = best_cut(values, pooled, np.empty((3, n)))
         assert gain == pytest.approx(max(gains.values()))
         assert place == pytest.approx(max(gains, key=gains.get))
-    assert best_cut(np.ones(5), pooled)[0] == -1.0
+    assert best_cut(np.ones(5), pooled, np.empty((3, 5)))[0] == -1.0
 
 
 def test_path_length_is_the_mean_depth_of_a_random_tree():
@@ -163,6 +163,7 @@ def test_the_wide_precision_is_the_other_one_without_its_matrix(ridge):
     np.testing.assert_allclose(wide.diagonal(), full.diagonal(), rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_far_more_columns_than_rows(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 900))
     X[:3] += 1

@@ -243,6 +243,7 @@ def test_averages_need_a_few_images():
     assert np.isfinite(model.anomaly_map(heads(2, seed=1))).all()
 
 
+@pytest.mark.slow
 def test_an_ensemble_trusts_dirty_images_less():
     images = heads(60)
     images[:6] = with_lesion(images[:6], 0.1)[0]

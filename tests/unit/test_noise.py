@@ -107,13 +107,13 @@ def test_pyramid_weights_are_bicubic_with_unit_norm(cell):
 def slow_simplex(permutation, point):
     """OpenSimplex as a plain sum over every vertex within sqrt(2)."""
     base = np.floor(point - point.sum() / 6).astype(int)
+    vertices = base + np.array(list(itertools.product(range(-4, 6), repeat=3)))
+    away = point - vertices - vertices.sum(1, keepdims=True) / 3
+    near = np.square(away).sum(1) < 2
     total = 0.0
-    for step in itertools.product(range(-4, 6), repeat=3):
-        i, j, k = vertex = base + step
-        d = point - vertex - vertex.sum() / 3
-        if d @ d < 2:
-            entry = permutation[(permutation[(permutation[i & 255] + j) & 255] + k) & 255]
-            total += (2 - d @ d) ** 4 * (d @ GRADIENTS[entry % 24])
+    for (i, j, k), d in zip(vertices[near], away[near], strict=True):
+        entry = permutation[(permutation[(permutation[i & 255] + j) & 255] + k) & 255]
+        total += (2 - d @ d) ** 4 * (d @ GRADIENTS[entry % 24])
     return total / SCALE
 
 

@@ -41,6 +41,7 @@ def test_a_name_leads_to_the_packages_file_unless_there_is_one_here(tmp_path, mo
     assert str(model_path("elsewhere.aberra")) == "elsewhere.aberra"
 
 
+@pytest.mark.slow
 def test_scans_are_scored_by_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     scan, _ = head_phantom()

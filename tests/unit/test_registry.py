@@ -499,6 +499,7 @@ def test_real_tables_are_what_the_registry_says():
         assert np.isfinite(X).all()
 
 
+@pytest.mark.slow
 @REAL
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_real_images_are_what_the_registry_says(name):

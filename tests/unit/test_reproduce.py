@@ -124,6 +124,7 @@ def test_a_line_that_was_cut_short_costs_only_itself(tmp_path):
     assert [line["key"] for line in read_lines(path)] == ["a", "c"]
 
 
+@pytest.mark.slow
 def test_many_processes_write_whole_lines(tmp_path):
     code = (
         "import sys; from pathlib import Path; from aberra.reproduce.store import append_line\n"

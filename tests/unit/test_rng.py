@@ -88,6 +88,7 @@ def test_an_error_in_a_thread_comes_out(before, n):
         for_each(fail, range(5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", [MultiView(), OCSVM(solver="nystroem")], ids=str)
 def test_threads_change_no_byte(before, detector):
     rows = np.random.default_rng(0).normal(size=(9000, 3))
@@ -99,6 +100,7 @@ def test_threads_change_no_byte(before, detector):
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_torch_that_is_loaded_late_finds_the_threads_it_would_have_had():
     """Tables do without it, so a fit of images may be the first to load it, inside of a block."""
     code = (

@@ -161,6 +161,7 @@ def test_learnt_attributes_are_declared_with_types_that_can_be_read(detector):
             check(hints[name], getattr(model, name), {"D": 5})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("localiser", LOCALISERS, ids=lambda one: type(one).__name__)
 def test_types_of_a_trained_localiser_hold_and_are_all_it_needs(localiser):
     model = localiser.fit(IMAGES)

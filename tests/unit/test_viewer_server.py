@@ -407,6 +407,7 @@ def test_everything_lies_below_a_secret_path(door):
     assert '"/static/' not in page
 
 
+@pytest.mark.slow
 def test_half_a_request_does_not_keep_its_connection(shown, monkeypatch):
     monkeypatch.setattr("aberra.impatient.HEADER_SECONDS", 0.3)
     with running(catalogue(*shown)) as door:

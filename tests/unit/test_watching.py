@@ -30,6 +30,7 @@ def images():
     return x / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", LOCALISERS, ids=lambda m: type(m).__name__)
 def test_a_watched_training_is_shown_and_learns_the_same(model, images, tmp_path):
     plain = model.fit(images).anomaly_map(images)
@@ -58,6 +59,7 @@ def test_members_of_an_ensemble_are_numbered_and_a_second_watch_goes_on(images, 
     assert [line.split(",")[0] for line in lines[1:]] == ["1", "2", "1", "2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seconds", "steps"), [(1e9, [1, 41]), (0.0, [1, 20, 40, 41])])
 def test_pictures_come_at_first_in_time_and_at_the_end(
     images, tmp_path, monkeypatch, seconds, steps

@@ -99,6 +99,9 @@ def shell() -> Shell:
     return _current.get() or Shell()
 
 
+_loaded = False  # whether a command of this process has loaded its libraries
+
+
 @contextmanager
 def loading() -> Iterator[None]:
     """Import libraries without a search for garbage, which takes a seventh of a short command.
@@ -106,7 +109,8 @@ def loading() -> Iterator[None]:
     They stay to the end, so later searches leave them out too. Once in a process: a second time,
     garbage that a program made in between would stay as well.
     """
-    first = gc.isenabled() and not gc.get_freeze_count()
+    global _loaded
+    first, _loaded = gc.isenabled() and not _loaded, True
     if first:
         gc.disable()
     try:

@@ -12,6 +12,7 @@ Places = NDArray[np.int32]
 Rows = NDArray[np.int64]
 EULER = 0.5772156649015329
 AT_ONCE = 32  # rows whose walks do not wait for each other
+FEW = 32  # up to so many values are sorted by insertion: NumPy's way pays later
 
 
 @compiled
@@ -78,7 +79,7 @@ def best_plane(
 ) -> None:
     """Find the best of some random planes through two columns; write it into the last two."""
     n, d, best = len(own), rows.shape[1], -1.0
-    values = np.empty(n)
+    values, room = np.empty(n), np.empty((3, n))
     for _ in range(n_planes):
         i, j = np.random.randint(d), np.random.randint(d)
         a = slope(rows, own, i)
@@ -87,7 +88,8 @@ def best_plane(
             continue
         for k in range(n):
             values[k] = a * rows[own[k], i] + b * rows[own[k], j]
-        gain, cut = best_cut(np.sort(values), pooled)
+        sort(values)
+        gain, cut = best_cut(values, pooled, room)
         if gain > best:
             best, columns[0], columns[1] = gain, i, j
             plane[0], plane[1], plane[2] = a, b, cut
@@ -106,31 +108,49 @@ def slope(rows: Single, own: Rows, j: int) -> float:
 
 
 @compiled
-def best_cut(values: NDArray[np.float64], pooled: bool) -> tuple[float, float]:
-    """Return the gain of the best cut through sorted values, and its place; -1 if there is none."""
+def sort(values: NDArray[np.float64]) -> None:
+    """Sort values in their place."""
+    if len(values) > FEW:
+        values.sort()
+        return
+    for k in range(1, len(values)):
+        value, place = values[k], k
+        while place > 0 and values[place - 1] > value:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
+
+
+@compiled
+def best_cut(
+    values: NDArray[np.float64], pooled: bool, room: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Return the gain of the best cut through sorted values, and its place; -1 if there is none.
+
+    The running sums and the gains of all cuts are kept in `room`, three rows as long as the values:
+    so the loop over cuts has no step that waits for another and runs on vector instructions.
+    """
     n, middle = len(values), values.mean()
+    sums, squared, gains = room[0], room[1], room[2]
     total = squares = 0.0
-    for value in values:
-        total += value - middle
-        squares += (value - middle) ** 2
+    for k in range(n):
+        x = values[k] - middle
+        total += x
+        squares += x * x
+        sums[k], squared[k] = total, squares
     deviation = np.sqrt(squares / n)
     best, place = -1.0, 0.0
     if deviation < 1e-9:
         return best, place
-    s = s2 = 0.0
     for k in range(n - 1):
-        x = values[k] - middle
-        s += x
-        s2 += x * x
-        if values[k + 1] <= values[k]:
-            continue
-        low, high = k + 1, n - k - 1
+        s, s2, low, high = sums[k], squared[k], float(k + 1), float(n - k - 1)
         below = np.sqrt(max(s2 / low - (s / low) ** 2, 0.0))
         above = np.sqrt(max((squares - s2) / high - ((total - s) / high) ** 2, 0.0))
         even = (low * below + high * above) / n if pooled else (below + above) / 2
-        gain = 1 - even / deviation
-        if gain > best:
-            best, place = gain, 0.5 * (values[k] + values[k + 1])
+        gains[k] = 1 - even / deviation
+    for k in range(n - 1):
+        if gains[k] > best and values[k + 1] > values[k]:
+            best, place = gains[k], 0.5 * (values[k] + values[k + 1])
     return best, place
 
 

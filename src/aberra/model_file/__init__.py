@@ -11,6 +11,7 @@ import os
 import platform
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,7 @@ def _learnt(model: Any, held: Mapping[str, Any]) -> dict[str, Kind]:
     return {**always, **{name: kind for name, kind in sometimes.items() if name in held}}
 
 
+@cache
 def _versions() -> dict[str, str]:
     found = {"aberra": aberra.__version__, "python": platform.python_version()}
     for name in COMPUTING:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -52,9 +53,16 @@ Kinds = dict[str, Kind]
 ARRAYS = (np.ndarray, get_origin(NDArray[np.object_]))  # an alias of its own from NumPy 2.5 on
 
 
+@cache
+def hints_of(cls: type) -> dict[str, Any]:
+    """Return the types of a class's attributes; looking their names up takes longer than a save."""
+    return get_type_hints(cls, include_extras=True)
+
+
+@cache
 def learnt_kinds(cls: type) -> tuple[Kinds, Kinds]:
     """Return the kinds of what an estimator class learns: always, and for some data only."""
-    hints = get_type_hints(cls, include_extras=True)
+    hints = hints_of(cls)
     always: Kinds = {}
     sometimes: Kinds = {}
     for one in learnt_by(cls):
@@ -86,11 +94,12 @@ def _generic(origin: Any, of: tuple[Any, ...]) -> Kind:
     return _collection(origin, of)
 
 
+@cache
 def part_of(cls: type) -> Part:
     """Return the part of a dataclass: all fields that its constructor takes."""
     if not dataclasses.is_dataclass(cls):
         raise TypeError(f"{cls.__name__} is no dataclass, so a model file cannot keep it.")
-    hints = get_type_hints(cls, include_extras=True)
+    hints = hints_of(cls)
     fields = [f for f in dataclasses.fields(cls) if f.init]
     later = frozenset(f.name for f in fields if f.metadata.get("later"))
     return Part(cls, {f.name: kind_of(hints[f.name]) for f in fields}, later)
@@ -116,7 +125,7 @@ def _members_of(method: Method) -> type | None:
     if method.takes == "anything":
         return None
     try:
-        return get_type_hints(method.load())["members_"]
+        return hints_of(method.load())["members_"]
     except MissingExtraError:
         return None
 
@@ -153,7 +162,7 @@ def _collection(origin: Any, of: tuple[Any, ...]) -> Kind:
 
 def _class(cls: type) -> Kind:
     """Return the kind of a dataclass, or of a network that is made from a plan."""
-    plan = get_type_hints(cls).get("plan")
+    plan = hints_of(cls).get("plan")
     if plan is not None and not dataclasses.is_dataclass(cls):
         from aberra.model_file.networks import Networks
 
