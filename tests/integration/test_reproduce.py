@@ -109,6 +109,7 @@ def test_missing_data_say_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("ABERRA_DATA", str(tmp_path))
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
+    monkeypatch.setattr("aberra.data.transfer.time.sleep", lambda seconds: None)
     words = ["reproduce", "auc-per-round", "--profile", "smoke", "--out", str(tmp_path / "out")]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 3
