@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
-from aberra.data.mri.brain import brain_mask, otsu, slice_brain_mask
+from aberra.data.mri.brain import _eroded, _grown, brain_mask, otsu, slice_brain_mask
 from aberra.data.mri.nifti import read_mask, read_nifti
 from aberra.data.mri.phantom import head_phantom
 from aberra.data.mri.volume import Volume
@@ -52,6 +53,18 @@ def test_a_slice():
     scan, brain = head_phantom(affine, (112, 112, 112))
     assert dice(slice_brain_mask(scan.array[:, :, 60], 2.0), brain[:, :, 60]) > 0.93
     assert not slice_brain_mask(np.zeros((40, 40)), 2.0).any()
+
+
+@pytest.mark.parametrize("shape", [(13, 17, 11), (40, 1, 3), (21, 30)])
+@pytest.mark.parametrize(("radius", "spacing"), [(0.0, 1.0), (4.0, 2.0), (6.1, 1.7), (20.0, 0.9)])
+def test_masks_grow_and_shrink_by_a_ball(shape, radius, spacing):
+    for share in (0.02, 0.5, 0.98):
+        mask = np.random.default_rng(len(shape)).random(shape) < share
+        mask.flat[0], mask.flat[-1] = True, False  # SciPy's distance to nothing has no meaning
+        outside = ndimage.distance_transform_edt(~mask, sampling=spacing)
+        inside = ndimage.distance_transform_edt(mask, sampling=spacing)
+        np.testing.assert_array_equal(_grown(mask, radius, spacing), outside <= radius)
+        np.testing.assert_array_equal(_eroded(mask, radius, spacing), inside > radius)
 
 
 def test_otsu_parts_two_groups():

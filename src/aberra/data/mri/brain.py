@@ -174,11 +174,15 @@ def _box(mask: Mask, margin: int) -> tuple[slice, ...]:
 
 
 def _eroded(mask: Mask, radius: float, spacing: float) -> Mask:
-    return np.asarray(ndimage.distance_transform_edt(mask, sampling=spacing) > radius)
+    return ~_grown(~mask, radius, spacing)
 
 
 def _grown(mask: Mask, radius: float, spacing: float) -> Mask:
-    return np.asarray(ndimage.distance_transform_edt(~mask, sampling=spacing) <= radius)
+    from aberra.data.mri.compiled_balls import within
+
+    most = int((radius / spacing) ** 2 * (1 + 1e-12))  # whole numbers, so nothing is rounded
+    deep = np.ascontiguousarray(mask if mask.ndim == 3 else mask[None])
+    return within(deep, most).reshape(mask.shape)
 
 
 def _closed(mask: Mask, radius: float, spacing: float) -> Mask:
