@@ -44,9 +44,6 @@ PYOD = {
 }
 
 
-COMPILED = {"abod", "cblof", "hbos", "iforest", "inne"}  # PyOD compiles or loads much for these
-
-
 def check_finds_the_odd_rows(detector, dirty_blob):
     X, y = dirty_blob
     model = IADC(detector, n_members=3, max_rounds=3, random_state=0).fit(X)
@@ -63,10 +60,9 @@ def test_scikit_learn_detectors(detector, dirty_blob):
     check_finds_the_odd_rows(detector, dirty_blob)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # PyOD's own
-@pytest.mark.parametrize(
-    "module", [pytest.param(m, marks=pytest.mark.slow) if m in COMPILED else m for m in PYOD]
-)
+@pytest.mark.parametrize("module", PYOD)
 def test_pyod_detectors(module, dirty_blob):
     models = pytest.importorskip(f"pyod.models.{module}")
     check_finds_the_odd_rows(getattr(models, PYOD[module])(), dirty_blob)
