@@ -72,7 +72,6 @@ def test_a_table_no_longer_than_the_sample_is_fitted_as_in_memory(rows, tmp_path
     assert not hasattr(model, "positions_")
 
 
-@pytest.mark.slow
 def test_all_rows_place_the_threshold_and_are_portrayed(rows):
     model = fitted(rows)
     scores = model.anomaly_score(rows)
@@ -158,7 +157,6 @@ def test_tasks_that_are_done_are_not_worked_on_again(rows, tmp_path):
     assert replace(again, scores=whole.scores).portrait.n_rows == N
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ensemble", [IADC, ADC])
 def test_a_model_of_a_large_sample_comes_back_from_its_file(ensemble, tmp_path):
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(12_000, 3)), columns=list("abc"))

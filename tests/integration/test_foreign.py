@@ -53,7 +53,6 @@ def check_finds_the_odd_rows(detector, dirty_blob):
     np.testing.assert_array_equal(model.history_[0].scores, again.history_[0].scores)
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
 @pytest.mark.parametrize("detector", SCIKIT_LEARN, ids=str)
 def test_scikit_learn_detectors(detector, dirty_blob):

@@ -79,3 +79,10 @@ def test_labels_take_the_stated_shares():
         rows, y = first_labels(np.array([[4.0], [0.0], [1.0]]), generator)
         assert rows.tolist() == [2, 0]
         assert y.tolist() == [0, 1]
+
+
+def test_codes_that_occur_many_times_are_regressed_on():
+    z = np.repeat(np.eye(2), 30, axis=0)
+    y = np.repeat([0.0, 1.0], 30)
+    found = sparse_gp_regression(z, y, 40, np.random.default_rng(0))
+    np.testing.assert_allclose(found.mean(z), y, atol=0.05)

@@ -81,7 +81,6 @@ def test_a_row_is_copied_if_it_is_there_five_times_and_in_four_of_a_thousand(rng
         assert len(evidence(X).copied) == (times == fewest)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.05, 0.2])
 def test_a_dead_sensor_is_odd_although_it_is_in_the_middle(rng, share):
     X = rng.normal(size=(2000, 8))

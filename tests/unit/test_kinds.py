@@ -157,7 +157,6 @@ def test_parameters_come_back_as_they_were(value):
     assert isinstance(back, type(value)) or isinstance(value, np.generic)
 
 
-@pytest.mark.slow
 def test_parameters_of_other_kinds():
     assert there_and_back(VALUES, Path("a") / "b") == str(Path("a") / "b")
     for array in (np.eye(2), np.arange(3), np.array([True]), np.arange(3, dtype=np.uint8)):

@@ -318,7 +318,6 @@ def test_threshold_meets_the_false_alarm_rate_where_it_was_placed(fitted):
     assert model.segment(healthy)[inside].mean() == pytest.approx(0.05, abs=2e-3)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [{"smooth": 3}, {"error": "darker"}, {"start": 0.3}, {"n_draws": 2}]
 )

@@ -24,6 +24,7 @@ from aberra.localise.intensity import IntensityThreshold, weighted_median
 from aberra.localise.nearest import NearestHealthy
 from aberra.localise.patch_finder import PatchFinder
 from aberra.localise.reconstruction import (
+    BAUR_PRESETS,
     DenseRun,
     DenseVAE,
     SpatialAE,
@@ -332,7 +333,6 @@ def test_a_localiser_answers_as_every_scorer_does(name):
     assert set(held) <= {-1, 1}
 
 
-@pytest.mark.slow
 @every
 def test_training_and_scoring_take_one_thread_and_leave_the_others(name, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
@@ -437,7 +437,6 @@ def test_training_goes_on_after_an_interruption(name, last, tmp_path, monkeypatc
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.slow
 @each_network
 def test_a_failure_after_the_training_does_not_cost_it(name, tmp_path, monkeypatch):
     images = discs(12)
@@ -489,3 +488,12 @@ def test_intensity_flags_the_stated_share_of_healthy_pixels():
     images = np.random.default_rng(0).random((50, 1, 16, 16))
     model = IntensityThreshold(holdout=0, false_alarm_rate=0.05, random_state=0).fit(images)
     assert model.segment(images)[foreground(images)].mean() == pytest.approx(0.05, abs=1e-3)
+
+
+def test_widths_of_the_presets():
+    widths = {name: (one.down, one.up) for name, one in BAUR_PRESETS.items()}
+    assert widths == {
+        "small": ((32, 64, 128), (64, 32, 32)),
+        "medium": ((32, 64, 128, 128), (128, 64, 32, 32)),
+        "paper": ((32, 64, 128, 128, 128), (128, 64, 32, 32, 32)),
+    }

@@ -134,7 +134,6 @@ def test_ensemble_on_images_with_an_engine(path):
     check_same_model(model, round_trip(model, path), images)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("detector", SAFE_FOREIGN, ids=str)
 @pytest.mark.parametrize("ensemble", [ADC(**SHORT), IADC(max_rounds=2, **SHORT)], ids=str)
 def test_ensembles_of_scikit_learn_detectors(detector, ensemble, rows, path):

@@ -146,6 +146,14 @@ def test_the_robust_covariance_is_that_of_the_clean_rows():
     np.testing.assert_allclose(trusted.oddness(clean), alone.oddness(clean), rtol=0.1)
 
 
+def test_of_two_rows_a_column_none_is_left_out():
+    rows = np.random.default_rng(1).normal(size=(8, 4))
+    rows[0] += 50
+    np.testing.assert_allclose(robust_ellipse(rows, np.ones(8), 1e-6).centre, rows.mean(axis=0))
+    more = np.concatenate([rows, rows[1:] + 1e-3])
+    assert (robust_ellipse(more, np.ones(15), 1e-6).centre < 5).all()
+
+
 def test_precision_inverts_the_ridged_covariance():
     C = np.cov(np.random.default_rng(2).normal(size=(50, 5)).T)
     ridged = 0.9 * C + (0.1 * np.trace(C) / 5 + 1e-9) * np.eye(5)
@@ -163,7 +171,6 @@ def test_the_wide_precision_is_the_other_one_without_its_matrix(ridge):
     np.testing.assert_allclose(wide.diagonal(), full.diagonal(), rtol=1e-4)
 
 
-@pytest.mark.slow
 def test_far_more_columns_than_rows(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 900))
     X[:3] += 1

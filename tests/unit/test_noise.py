@@ -191,3 +191,18 @@ def test_simplex_variance_is_that_of_uniform_gradients_at_random_places():
         weights = lattice._products(tiling, origin, octave, cpu, torch.float64).weights[0]
         squares.append(weights.square().sum().item() * (11**2 + 2 * 4**2) / 3)
     assert abs(np.mean(squares) / lattice.SIMPLEX_STD**2 - 1) < 0.05
+
+
+def test_simplex_noise_begins_where_its_octaves_share_no_vertex(monkeypatch):
+    seen = []
+
+    def watched(permutations, origin, octaves, sides):
+        seen.append(origin)
+        return simplex_fields(permutations, origin, octaves, sides)
+
+    monkeypatch.setattr("aberra.diffusion.simplex_cpu.simplex_fields", watched)
+    for seed in range(20):
+        simplex((1, 1, 4, 4), generator=torch.Generator().manual_seed(seed))
+    cells = np.stack(seen) / noise.CELL
+    assert 4 <= cells.min() < 5  # six cells on the lattice repeats
+    assert 9 < cells.max() < 10

@@ -58,6 +58,9 @@ def test_every_voxel_has_the_height_of_its_pixel():
     assert scored.share_flagged == (expected > 50).sum() / inside.sum()
     assert scored.millilitres == pytest.approx(0.008 * (expected > 50).sum())
     assert scored.share_not_scored == (BRAIN & ~ON_SLICES).sum() / BRAIN.sum()
+    one = np.zeros(SHAPE, bool)
+    one[np.unravel_index(expected.argmax(), SHAPE)] = True
+    assert replace(scored, segmentation=one, brain=one).share_flagged == 1
     top = np.sort(expected[inside])[-round(0.02 * inside.sum()) :]
     assert scored.score == pytest.approx(top.mean())
     assert scored.description == "9 axial slices, 4-20 mm below top of brain"
