@@ -33,10 +33,9 @@ def pytest_configure(config):
 SLOW_CASES = re.compile(
     r"""
     test_examples_in_docstrings\[aberra\.(data\.mri|localise|workflow)
-    | test_scikit_learn_contract\[(ADC|IADC|MultiView|OCSVM\(n_landmarks)
+    | test_scikit_learn_contract\[(?!OCSVM\(\)|AutoEncoder)
     | test_same_numbers\[(.*,\ colour|.*,\ harmonised|IADC\(AutoEncoder\)\ on|IADC\(IsolationForest)
     | test_same_numbers\[(DDPM|AnoDDPM|ADDM,\ other|HybridOCSVM\ on\ images)
-    | test_seeds_run_together_are.*(hybrid|subsample-.*|False-weighted|True-plain)
     | test_a_localiser_answers_as_every_scorer_does\[PatchFinder
     | test_a_failure_after_the_training_does_not_cost_it\[(?!SpatialAE)
     | test_training_and_scoring_take_one_thread_and_leave_the_others\[(?!SpatialAE)

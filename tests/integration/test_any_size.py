@@ -48,7 +48,6 @@ def one(rows, tmp_path_factory):
     return model_bytes(fitted(folder(place / "one", rows, 1)), place / "one.aberra")
 
 
-@pytest.mark.slow
 def test_same_bytes_however_the_rows_are_cut(rows, one, tmp_path):
     model = fitted(folder(tmp_path / "rows", rows, 64))
     assert model_bytes(model, tmp_path / "m.aberra") == one

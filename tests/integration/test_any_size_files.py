@@ -165,6 +165,7 @@ def test_damaged_files_are_named_or_left_out_and_counted(inside, big, model, tmp
     assert not (tmp_path / "out" / "year=2002" / "rows.parquet").exists()
 
 
+@pytest.mark.slow
 def test_what_makes_no_sense_is_refused(big, model, tmp_path):
     with pytest.raises(ArgumentError, match="give a folder"):
         score(model, big, tmp_path / "s.csv", engine="loky")

@@ -54,6 +54,7 @@ def scores_of(folder, data):
     return pd.read_csv(folder / "s.csv"), load(folder / "m.aberra")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", COLUMNS)
 def test_a_file_scores_as_it_was_fitted(tmp_path, column):
     data = written(tmp_path / "t.csv", {"x": COLUMNS["broken"], column: COLUMNS[column]})
@@ -63,6 +64,7 @@ def test_a_file_scores_as_it_was_fitted(tmp_path, column):
     assert found["flag"].mean() == model.contamination_
 
 
+@pytest.mark.slow
 def test_decimal_commas(tmp_path):
     numbers = RNG.normal(50, 3, N)
     numbers[7] = 500

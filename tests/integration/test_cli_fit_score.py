@@ -257,6 +257,7 @@ def test_errors_are_a_sentence_and_a_code(place, tmp_path, monkeypatch, words, c
     assert not (tmp_path / "m").exists()
 
 
+@pytest.mark.slow
 def test_time_budget_keeps_the_finished_rounds(dirty_blob):
     X, _ = dirty_blob
     model = IADC(random_state=0)

@@ -438,6 +438,7 @@ def test_content_that_is_not_accepted_never_gets_the_name(server, wanted, tmp_pa
     assert os.listdir(tmp_path / "sets") == []
 
 
+@pytest.mark.slow
 def test_progress_is_told(server, wanted, tmp_path):
     told = []
     server.faults = [slowly]

@@ -50,6 +50,7 @@ def test_same_seed_same_bytes_on_any_engine(detector, dirty_blob):
         assert there.weights_.tobytes() == here.weights_.tobytes()
 
 
+@pytest.mark.slow
 def test_same_seed_same_bytes_on_any_number_of_threads(dirty_blob):
     import torch
 
@@ -271,6 +272,7 @@ def test_divergence_is_an_error_and_not_a_row_of_warnings(dirty_blob, detector, 
         detector.set_params(learning_rate=rate, random_state=0).fit(dirty_blob[0])
 
 
+@pytest.mark.slow
 def test_layout_of_the_rows_does_not_matter(dirty_blob):
     Z = np.random.default_rng(0).normal(size=(1500, 20))
     for model in (MultiView(random_state=0), OCSVM(random_state=0)):

@@ -121,6 +121,7 @@ def test_a_folder_is_one_table(ending, rows, tmp_path):
         table_at(tmp_path)
 
 
+@pytest.mark.slow
 def test_queries_of_databases_and_files(rows, tmp_path):
     import duckdb
     from sqlalchemy import create_engine

@@ -35,6 +35,7 @@ def loaded(model, tmp_path_factory):
     return load(path)
 
 
+@pytest.mark.slow
 def test_the_file_does_not_grow_with_the_table(model, tmp_path):
     save(model, tmp_path / "long.aberra")
     _, arrays = container.unpack(container.read(tmp_path / "long.aberra"))

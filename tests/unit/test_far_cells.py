@@ -70,6 +70,7 @@ def test_forged_gaps_are_refused():
         FarCells(np.zeros(1), np.ones((2, 1)), np.zeros((2, 1)), np.ones((2, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [3, 8])
 def test_rows_eight_deviations_out_in_one_column_are_flagged_and_no_others(d):
     X = np.random.default_rng(0).normal(size=(300, d))

@@ -125,6 +125,7 @@ def run(*words, code=0):
     return result
 
 
+@pytest.mark.slow
 def test_marks_of_the_viewer_change_the_model_file(files):
     fit(files / "rows.csv", files / "m.aberra", robust="none")
     held = {f"p{k:03d}": {"mark": "accept", "when": ""} for k in range(10, 16)}

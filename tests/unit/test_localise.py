@@ -210,6 +210,7 @@ def test_contract(kind, fitted):
     assert not any(weight.requires_grad for weight in weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_image_is_judged_alone_as_in_company(kind, fitted):
     images = phantoms(20, seed=2)

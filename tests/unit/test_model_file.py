@@ -120,6 +120,7 @@ def test_ensembles_of_our_detectors(detector, ensemble, rows, path):
     check_same_model(model, round_trip(model, path), rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("detector", [*NETWORKS, OCSVM()], ids=str)
 @pytest.mark.parametrize("shape", [(1, 28, 28), (2, 11, 9)])
 def test_images(detector, shape, path):
@@ -165,6 +166,7 @@ def test_text_and_gaps(rows, path):
     assert again.explain(frame[:3]).equals(model.explain(frame[:3]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
 def test_odd_layouts_and_types(order, dtype, path):

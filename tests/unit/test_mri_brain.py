@@ -47,6 +47,7 @@ def test_no_brain_no_mask():
         brain_mask(Volume(noise, np.diag([2.0, 2.0, 2.0, 1.0])))
 
 
+@pytest.mark.slow
 def test_a_slice():
     affine = np.diag([2.0, 2.0, 2.0, 1.0])
     affine[:3, 3] = -111.0

@@ -291,6 +291,7 @@ def test_a_row_is_odd_by_any_of_the_views():
     assert min(crossed, distant) > np.quantile(model.anomaly_score(X), 0.99) > usual
 
 
+@pytest.mark.slow
 def test_change_of_units_changes_no_score(data):
     units = np.array([1.0, 1024.0, 2.0**-20, 8.0])
     plain = IADC(random_state=0).fit(data).anomaly_score(data)

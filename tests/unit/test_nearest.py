@@ -184,6 +184,7 @@ def test_intensities_are_set_right_and_a_lesion_keeps_its_contrast():
     assert torch.equal(harmonised(image, torch.full_like(image, -1.0)), image)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.1, 1.0])
 def test_dark_and_bright_lesions_stand_out(level):
     model = NearestHealthy(smooth=3, random_state=0).fit(heads(120))
@@ -195,6 +196,7 @@ def test_dark_and_bright_lesions_stand_out(level):
     assert found[~mask].mean() < 0.15
 
 
+@pytest.mark.slow
 def test_another_contrast_needs_harmonising():
     model = NearestHealthy(smooth=3, random_state=0).fit(heads(120))
     other = np.sqrt(heads(6, seed=1))

@@ -158,6 +158,7 @@ def test_a_network_learns_where_patches_are_and_what_they_added():
     assert (added - (y - x))[strong].abs().mean() < 0.8 * (y - x)[strong].abs().mean()
 
 
+@pytest.mark.slow
 def test_the_average_follows_the_network_and_a_trained_one_can_go_on():
     images = (heads(24, side=16).numpy() + 1) / 2
     model = PatchFinder(train_steps=2, batch_size=4, random_state=0).fit(images)
@@ -177,6 +178,7 @@ def test_what_is_shown_to_a_watch_stays_within_the_range_of_images(added, left):
     assert torch.equal(restored, y if left is None else torch.full_like(y, left))
 
 
+@pytest.mark.slow
 def test_the_map_shows_what_was_taken_out_and_one_side_of_it_when_asked():
     images = (heads(24, side=16).numpy() + 1) / 2
     model = PatchFinder(train_steps=2, batch_size=4, smooth=1, random_state=0).fit(images)

@@ -100,6 +100,7 @@ def test_standard_counts_the_brain_only_and_pools_each_patient():
     assert found.false_alarms == {}
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1))
 def test_oracles_are_the_best_of_their_kind(seed):
     rng = np.random.default_rng(seed)

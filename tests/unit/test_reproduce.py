@@ -49,6 +49,7 @@ def rows():
     return X
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The ranking had not settled")
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("resample", [True, False, "subsample"])
@@ -78,6 +79,7 @@ def test_seeds_run_together_are_the_bytes_of_one_fit_each(detector, resample, we
         np.testing.assert_array_equal(trial.single, single.anomaly_score(rows))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The ranking had not settled")
 @pytest.mark.parametrize("start", ["gentle", "informed", "advised"])
 def test_seeds_run_together_begin_as_one_fit_does(start, rows):

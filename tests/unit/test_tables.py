@@ -68,6 +68,7 @@ def sensor():
     )
 
 
+@pytest.mark.slow
 def test_the_same_readings_two_weeks_later_are_as_odd_as_before(sensor, tmp_path):
     model = IADC(random_state=0).fit(sensor)
     later = sensor.assign(t=sensor["t"] + pd.Timedelta("14D"))
@@ -83,6 +84,7 @@ def test_the_same_readings_two_weeks_later_are_as_odd_as_before(sensor, tmp_path
     np.testing.assert_array_equal(again, model.anomaly_score(sensor))
 
 
+@pytest.mark.slow
 def test_an_outage_is_flagged_as_a_whole(sensor):
     broken = sensor.copy()
     broken.loc[500:599, ["x", "y"]] = np.nan
@@ -91,6 +93,7 @@ def test_an_outage_is_flagged_as_a_whole(sensor):
     assert flags[:500].mean() < 0.05
 
 
+@pytest.mark.slow
 def test_a_pipeline_gets_the_data_frame_as_it_is():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=200), "kind": rng.choice(["x", "y"], 200)})

@@ -61,6 +61,7 @@ def test_threshold_moves_with_the_scores_under_any_scale(rule, n):
             np.testing.assert_allclose(rule(scale * s + shift), scale * rule(s) + shift, rtol=1e-9)
 
 
+@pytest.mark.slow
 @every_rule
 @settings(max_examples=20, deadline=None)
 @given(whole_scores, st.randoms(use_true_random=False))

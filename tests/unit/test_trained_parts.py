@@ -138,6 +138,7 @@ def made_again(value):
     return value.clone() if isinstance(value, torch.Tensor) else value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("detector", "X"), CASES, ids=str)
 def test_types_of_a_trained_model_hold_and_are_all_it_needs(detector, X):
     model = detector.fit(X)

@@ -219,6 +219,7 @@ def test_pages_are_sorted_as_pandas_sorts(score_table, scores, column, descendin
     assert all(scores.id[line["row"]] == line["id"] for line in page["rows"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("find", ["inc", "C01", "age", "nothing", "%"])
 @pytest.mark.parametrize("flagged", [True, False])
 def test_rows_are_filtered_as_pandas_filters(score_table, scores, find, flagged):

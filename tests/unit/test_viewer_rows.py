@@ -72,6 +72,7 @@ def line_of(client, name):
     return line
 
 
+@pytest.mark.slow
 def test_a_row_is_shown_beside_what_is_usual(asked):
     found = asked.get(f"/api/0/rows/{line_of(asked, 'P007')['row']}").json()
     first = found["columns"][0]
@@ -177,6 +178,7 @@ def test_rows_that_are_not_there(asked, folder, tmp_path):
     assert "no row P100" in answer.json()["error"]
 
 
+@pytest.mark.slow
 def test_rows_without_names_are_found_by_their_position(tmp_path):
     X = np.random.default_rng(0).normal(size=(80, 2))
     X[3] = 9.0

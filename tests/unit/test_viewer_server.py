@@ -66,6 +66,7 @@ def test_the_list_and_the_files_are_served(client, results):
     assert client.get("/api/items").json()["items"] == [{"kind": "scans", "title": "Scans"}]
 
 
+@pytest.mark.slow
 def test_findings_are_served_as_far_as_they_can_be_read(results):
     folder = results[0]
     (folder / "sub" / "three_findings.csv").write_text(
@@ -279,6 +280,7 @@ def test_the_token_in_the_address_opens_the_first_page_only(door):
         assert ask(door, method, "/api/0/marks/0")[0] == 405
 
 
+@pytest.mark.slow
 def test_a_page_of_rows_is_bounded(results):
     (results[0] / "rows.csv").write_text("id,score\na,1\nb,2\n")
     with running(catalogue(results[0] / "rows.csv")) as door, browser(door) as client:
@@ -328,6 +330,7 @@ def write_series(folder, stored):
         data.save_as(folder / f"{k}.dcm", enforce_file_format=True)
 
 
+@pytest.mark.slow
 def test_a_dicom_series_arrives_as_nifti(tmp_path, secret):
     stored = np.random.default_rng(0).integers(0, 900, (5, 6, 7)).astype(np.uint16)
     write_series(tmp_path / "series", stored)
@@ -343,6 +346,7 @@ def test_a_dicom_series_arrives_as_nifti(tmp_path, secret):
     assert "leads out of the folder" in refused.json()["error"]
 
 
+@pytest.mark.slow
 def test_a_scan_of_freesurfer_arrives_as_nifti(tmp_path, secret):
     stored = np.random.default_rng(0).random((5, 6, 7), dtype=np.float32)
     nibabel.save(nibabel.MGHImage(stored, np.diag([2.0, 2, 3, 1])), tmp_path / "brain.mgz")
@@ -358,6 +362,7 @@ def test_a_scan_of_freesurfer_arrives_as_nifti(tmp_path, secret):
     assert "not a regular file" in refused.json()["error"]
 
 
+@pytest.mark.slow
 def test_a_model_shows_how_trust_moved(tmp_path, dirty_blob):
     X, _ = dirty_blob
     model = IADC(OCSVM(), n_members=2, max_rounds=20, random_state=0).fit(X)

@@ -106,6 +106,7 @@ def test_new_methods_can_be_asked_for(toys, tmp_path):
         fit(tmp_path / "t.csv", detector="toy-map")
 
 
+@pytest.mark.slow
 def test_new_methods_are_in_the_help():
     code = (
         "from aberra.methods import Method, register\n"
@@ -118,6 +119,7 @@ def test_new_methods_are_in_the_help():
     assert "toy: Guesses which rows are odd." in said.stdout
 
 
+@pytest.mark.slow
 def test_help_waits_for_nothing_heavy():
     code = (
         "import sys; from typer.testing import CliRunner; from aberra.cli import app\n"
