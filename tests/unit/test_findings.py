@@ -169,6 +169,7 @@ def test_a_piece_is_as_likely_as_healthy_scans_say():
     assert healthy.z(2.5) == 0.0
     assert healthy.z(4.0) == pytest.approx(1.5 / np.std([1, 2, 3, 4], ddof=1))
     assert np.isnan(HealthyScans([1.0], [0.0]).z(2.0))
+    assert HealthyScans([1.0, 3.0], [0.0, 0.0]).z(4.0) == pytest.approx(2 / np.sqrt(2))
 
 
 def some_heights(n_scans=3, seed=0):

@@ -449,3 +449,10 @@ def test_images_that_are_not_finite_are_named():
     images = np.zeros((600, 1, 8, 8), np.float32)
     images[[300, 599], 0, 3, 3] = np.nan
     assert not_finite(images).tolist() == [300, 599]
+
+
+def test_a_pixel_as_high_as_the_threshold_is_not_flagged(fitted):
+    model, images = copy(fitted[DDPM]), phantoms(2)
+    maps = model.anomaly_map(images)
+    model.map_threshold_ = float(np.sort(maps.ravel())[-5])
+    assert model.segment(images).sum() == 4

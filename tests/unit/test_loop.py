@@ -1,6 +1,7 @@
 """The one training loop around a network of one number, and what it leaves on disk."""
 
 import sys
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -337,3 +338,13 @@ def test_walks_written_out_and_how_often_a_network_is_asked():
     ):
         asked = Denoisers(None, None, [], Walk(**{**vars(way), **changed}))
         assert asked.n_calls == calls
+
+
+def test_a_checkpoint_is_written_when_its_minutes_are_over(tmp_path, monkeypatch):
+    _, keeper = keeper_of(tmp_path, minutes=5.0)
+    keeper.resume()
+    real = time.monotonic
+    for seconds, kept in ((290, 0), (301, 1)):
+        monkeypatch.setattr("aberra.nets.checkpoint.time.monotonic", lambda s=seconds: real() + s)
+        keeper.step_done(3, 10)
+        assert len(list(tmp_path.iterdir())) == kept

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from aberra import RSRAE, AutoEncoder
+from aberra.detectors.compiled_training import sigmoids
 from aberra.detectors.convolutions import batches
 from aberra.detectors.foreign import as_trainer
 from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
@@ -123,3 +124,10 @@ def test_the_loss_of_an_epoch_is_a_mean_over_the_members(shape):
         trainer._train(trainer._prepare(rows), drawn, weights, list(range(m)))
         found.append(trainer.losses_[0])
     assert found[1] == pytest.approx(found[0], rel=0.15)
+
+
+def test_sigmoids_are_right_to_single_precision():
+    values = np.linspace(-20, 20, 4001, dtype=np.float32)
+    found = values.copy()
+    sigmoids(found, np.empty(len(values), np.int32))
+    np.testing.assert_allclose(found, 1 / (1 + np.exp(-values.astype(np.float64))), rtol=3e-7)

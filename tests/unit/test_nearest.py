@@ -253,3 +253,8 @@ def test_an_ensemble_trusts_dirty_images_less():
     with pytest.warns(RoundsExhaustedWarning):
         weights = model.fit(images).weights_
     assert weights[:6].mean() < 0.5 * weights[6:].mean()
+
+
+def test_thumbnails_of_one_pixel_are_compared():
+    others = torch.tensor([[0.1], [0.5], [0.4]])
+    assert nearest_rows(torch.tensor([[0.48]]), others, 2).tolist() == [1, 2]

@@ -138,6 +138,7 @@ def test_low_trust_is_less_than_a_quarter():
 
 
 def test_a_file_keeps_all_of_ten_thousand_rows_and_some_of_more():
+    assert MOST_ROWS == 10_000
     for n, all_of_them in ((MOST_ROWS, True), (MOST_ROWS + 1, False)):
         history = history_of(np.arange(n), np.arange(n)[::-1])
         saved = history.as_saved()

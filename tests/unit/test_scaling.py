@@ -77,6 +77,8 @@ def test_robust_scaling_of_columns_that_are_mostly_or_wholly_one_value():
     scale = robust(columns)
     np.testing.assert_allclose(scale.shift, [0, 5, 1e6, 16])
     np.testing.assert_allclose(scale.factor, [1 / mostly.std(), 1, 1, 1.349 / 16])
+    far = robust(100 + mostly[:, None])  # its deviation is small beside its values, and counts
+    np.testing.assert_allclose(far.factor, 1 / mostly.std())
     yes = robust(np.array([[True], [False], [True], [True], [False]]))
     assert (yes.shift[0], yes.factor[0]) == (1, 1.349)
     whole = robust(np.arange(9)[:, None])
