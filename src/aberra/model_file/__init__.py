@@ -272,7 +272,8 @@ def _put_together(manifest: dict[str, Any], arrays: container.Arrays, limits: bo
 
 def _learnt(model: Any, held: Mapping[str, Any]) -> dict[str, Kind]:
     """Return the kinds of all that this model has learnt."""
-    always, sometimes = learnt_kinds(type(model))
+    cls: type = type(model)
+    always, sometimes = learnt_kinds(cls)
     return {**always, **{name: kind for name, kind in sometimes.items() if name in held}}
 
 
