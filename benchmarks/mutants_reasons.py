@@ -53,6 +53,8 @@ REASONS: tuple[Reason, ...] = (
            "-1 or -2: no layer has this number"),
     Reason(E, "detectors/convolutions.py", "at_once = max(1, GATHER", "max -> min",
            "batches are gathered one at a time instead of several; they are the same"),
+    Reason(E, "detectors/convolutions.py", "at_once = max(1, GATHER", "FloorDiv -> Mult",
+           "all batches of an epoch are gathered at once; they are the same"),
     Reason(E, "detectors/convolutions.py", "GATHER = 1 << 22", "22 -> 44",
            "how many numbers are gathered at a time"),
     Reason(E, "detectors/deep_svdd.py", "small = (np.abs(centre)", "0 -> 1",
