@@ -308,9 +308,16 @@ def test_profiles_say_what_they_reduce():
     assert json.dumps(odds_settings(profiles()["paper"], "DAGPR", "shuttle", False))
 
 
+def test_a_cheap_detector_may_have_more_images():
+    cells = [s for job in unseen.image_jobs(profiles()["small"], "mnist") for s in job.settings]
+    found = {(s["detector"] == "OCSVM", s["normal"]) for s in cells}
+    assert found == {(True, 1500), (False, 1000)}
+
+
 def test_image_tables_say_what_was_reduced_and_what_is_not_our_default():
     words = unseen.image_reduced(profiles()["small"], "mnist")
     assert "16% of the epochs (RSRAE 4%, DAGPR 2%), 16 images a step" in words
+    assert "1000 normal images (OCSVM 1500) of 28 x 28 pixels" in words
     assert words.endswith("; OCSVM with gamma 0.0625, Deep SVDD with learning_rate 0.0001.")
     assert unseen.image_reduced(profiles()["small"], "cifar10").endswith("16 images a step.")
     settings = dict(unseen.variants(profiles()["small"].size("mnist", unseen.ImageSize))[-3:])

@@ -57,6 +57,8 @@ class ImageSize:
         Training images of the normal class, and test images of each class; 0 means all.
     pixels : int
         Side of the images, which are reduced to it.
+    own_normal : mapping, default={}
+        Detectors with another number of training images, because they are cheap.
     own_epochs : mapping, default={}
         Detectors with another share of their epochs, because their networks are larger.
     own_settings : mapping, default={}
@@ -72,6 +74,7 @@ class ImageSize:
     normal: int
     test: int
     pixels: int
+    own_normal: Mapping[str, int] = field(default_factory=dict)
     own_epochs: Mapping[str, float] = field(default_factory=dict)
     own_settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -91,12 +94,18 @@ def image_reduced(profile: Profile, images: str) -> str:
     batch = f"{size.batch} images a step" if size.batch else "full batches"
     return (
         f"Profile {profile.name}: classes {', '.join(map(str, size.classes))}, "
-        f"{size.normal or 'all'} normal images of {size.pixels} x {size.pixels} pixels, "
-        f"{size.test or 'all'} test images of each class, "
+        f"{size.normal or 'all'} normal images{_own_normal(size)} of "
+        f"{size.pixels} x {size.pixels} pixels, {size.test or 'all'} test images of each class, "
         f"{size.seeds} seed{'s (one where no ± is shown)' if size.seeds > 1 else ''}, "
         f"{size.members} members, at most {size.rounds} rounds, {size.epochs:.0%} of the "
         f"epochs{_own_epochs(size)}, {batch}{_own_settings(size)}."
     )
+
+
+def _own_normal(size: ImageSize) -> str:
+    """Say which detectors have another number of training images."""
+    words = ", ".join(f"{name} {n}" for name, n in size.own_normal.items())
+    return f" ({words})" if words else ""
 
 
 def _own_epochs(size: ImageSize) -> str:
@@ -132,6 +141,7 @@ def image_jobs(profile: Profile, images: str) -> list[Job]:
         for setting in [
             {
                 **shared_setting(size, images),
+                "normal": size.own_normal.get(detector, size.normal),
                 "class": normal_class,
                 "contamination": ratio,
                 "detector": detector,
