@@ -77,7 +77,8 @@ def odds_reduced(profile: Profile) -> str:
     """Say in one line how much of the protocol a profile runs."""
     size = odds_size(profile)
     return (
-        f"Profile {profile.name}: {size.seeds} seeds ({size.few_seeds} on {COSTLIEST}), "
+        f"Profile {profile.name}: {size.seeds} seeds ({size.few_seeds} on {COSTLIEST}; TABLE.csv "
+        "says where fewer are there), "
         f"{size.members} members, at most {size.rounds} rounds, {size.epochs:.0%} of the "
         f"epochs, {size.rows or 'all'} rows."
     )
