@@ -33,7 +33,7 @@ from aberra.reproduce.page import page
 from aberra.reproduce.profiles import profiles
 from aberra.reproduce.seeds import run_seeds
 from aberra.reproduce.settings import detector_names, detector_of, ensemble_of, settings_of
-from aberra.reproduce.spread import spread_falls, why_withheld
+from aberra.reproduce.spread import spread_falls, spread_rows, spreads, why_withheld
 from aberra.reproduce.store import Store, append_line, identity_of, key_of, read_lines
 from aberra.reproduce.tables import Row, as_csv, as_latex, as_markdown, targets
 from aberra.reproduce.unseen_tables import unseen_rows
@@ -203,13 +203,13 @@ def test_spreads_are_judged_where_the_ranks_agree():
 
 
 def test_reduced_images_get_no_verdict():
-    small, paper = profiles()["small"], profiles()["paper"]
-    said = unseen_tables.why_withheld(small, "cifar10")
-    assert said == "3 of 10 classes, 16 instead of 32 pixels a side"
-    smoke = unseen_tables.why_withheld(profiles()["smoke"], "mnist")
-    assert smoke == "2 of 10 classes"
-    assert unseen_tables.why_withheld(small, "mnist") == ""
-    assert unseen_tables.why_withheld(paper, "cifar10") == ""
+    smoke = profiles()["smoke"]
+    said = unseen_tables.why_withheld(smoke, "cifar10")
+    assert said == "2 of 10 classes, 16 instead of 32 pixels a side"
+    assert unseen_tables.why_withheld(smoke, "mnist") == "2 of 10 classes"
+    for whole in (profiles()["small"], profiles()["paper"]):
+        assert unseen_tables.why_withheld(whole, "mnist") == ""
+        assert unseen_tables.why_withheld(whole, "cifar10") == ""
 
 
 def test_a_cell_of_an_earlier_version_is_shown_as_stale_and_computed_again(tmp_path):
@@ -319,7 +319,9 @@ def test_image_tables_say_what_was_reduced_and_what_is_not_our_default():
     assert "16% of the epochs (RSRAE 4%, DAGPR 2%), 16 images a step" in words
     assert "1000 normal images (OCSVM 1500) of 28 x 28 pixels" in words
     assert words.endswith("; OCSVM with gamma 0.0625, Deep SVDD with learning_rate 0.0001.")
-    assert unseen.image_reduced(profiles()["small"], "cifar10").endswith("16 images a step.")
+    cifar = unseen.image_reduced(profiles()["small"], "cifar10")
+    assert cifar.endswith("16 images a step; Deep SVDD with learning_rate 0.0001.")
+    assert unseen.image_reduced(profiles()["smoke"], "cifar10").endswith("images a step.")
     settings = dict(unseen.variants(profiles()["small"].size("mnist", unseen.ImageSize))[-3:])
     assert settings["Deep SVDD"]["learning_rate"] == 1e-4
     assert settings["Deep SVDD"]["pretrain_epochs"] == 16
@@ -472,6 +474,25 @@ def test_a_single_detector_that_does_not_spread_at_all_can_be_compared(tmp_path)
     told = spread_falls(store, SMOKE)
     assert "ADC has less than Single in 0, median ratio 1.00; IADC has less than" in told
     assert "IADC has more for: AE on cardio" in told
+
+
+def test_a_spread_takes_as_many_seeds_as_have_their_scores(tmp_path):
+    store, profile = Store(tmp_path), SMOKE.with_seeds(4)
+    settings = odds_settings(profile, "AE", "cardio", True)
+    for setting in settings:
+        moved = np.roll(np.arange(40.0), setting["seed"])
+        arrays = None if setting["seed"] == 3 else dict.fromkeys(("Single", "ADC", "IADC"), moved)
+        store.add("odds", setting, {}, arrays)
+    first = spreads(store, profile)["AE", "cardio"]
+    assert first["setting"]["seeds"] == [0, 1, 2]
+    # Kept once, it needs no scores any longer; one seed has no spread.
+    for path in (tmp_path / "arrays" / "odds").iterdir():
+        path.unlink()
+    assert spreads(store, profile)["AE", "cardio"]["spread"] == first["spread"]
+    (row,) = (r for r in spread_rows(store, profile) if r.mean is not None and r.variant == "ADC")
+    assert row.seeds == 3
+    store.add("odds", odds_settings(profile, "AE", "thyroid", True)[0], {}, arrays)
+    assert list(spreads(store, profile)) == [("AE", "cardio")]
 
 
 def test_a_seed_of_the_image_tables_counts_when_all_its_classes_are_there(tmp_path):

@@ -19,7 +19,6 @@ from aberra.reproduce.odds import (
     ODDS_SETS,
     odds_jobs,
     odds_reduced,
-    odds_size,
     resampled_jobs,
 )
 from aberra.reproduce.odds_tables import ODDS_CHAPTER
@@ -34,27 +33,35 @@ TINY = 1e-12  # added to spreads, so that two of zero have the ratio 1
 
 
 def spreads(store: Store, profile: Profile, resample: bool = True) -> dict[tuple[str, str], Record]:
-    """Return the spread of each detector on each set; it is computed once and kept."""
-    held, found = store.read(SPREAD), {}
+    """Return the spread of each detector on each set; it is computed once and kept.
+
+    The scores of every row are not kept with the cells, so a spread may have fewer seeds than the
+    cells: as many, from the first, as have been measured or have their scores here.
+    """
+    found = {}
     cells = finished(store, odds_jobs(profile, resample=(resample,)))
     for place, records in grouped(cells, lambda s: (s["detector"], s["set"])).items():
-        if len(records) < max(2, odds_size(profile).seeds_on(place[1])):
-            continue
-        setting = {
-            "experiment": SPREAD,
-            "of": ["sigmoid", "ranks"],
-            "cells": [r["key"] for r in records],
-            "seeds": [r["setting"]["seed"] for r in records],
-        }
-        key = key_of(setting)
-        if key not in held:
-            scores = [store.arrays(ODDS, r["key"]) for r in records]
-            if any(s is None for s in scores):
-                continue  # the scores were not kept here; they stay where the cells were made
-            store.add(SPREAD, setting, {"spread": _spread_of(scores)})
-            held = store.read(SPREAD)
-        found[place] = {**held[key], "stale": stale(records)}
+        for n in range(len(records), 1, -1):
+            if (held := _kept_spread(store, records[:n])) is not None:
+                found[place] = {**held, "stale": stale(records[:n])}
+                break
     return found
+
+
+def _kept_spread(store: Store, records: Sequence[Record]) -> Record | None:
+    setting = {
+        "experiment": SPREAD,
+        "of": ["sigmoid", "ranks"],
+        "cells": [r["key"] for r in records],
+        "seeds": [r["setting"]["seed"] for r in records],
+    }
+    key = key_of(setting)
+    if key not in store.read(SPREAD):
+        scores = [store.arrays(ODDS, r["key"]) for r in records]
+        if any(s is None for s in scores):
+            return None
+        store.add(SPREAD, setting, {"spread": _spread_of(scores)})
+    return store.read(SPREAD)[key]
 
 
 def _spread_of(scores: Sequence[Any]) -> dict[str, dict[str, Any]]:
