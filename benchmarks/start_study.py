@@ -36,10 +36,11 @@ RESULTS, TABLE = Path("results/start_study.jsonl"), Path("results/start_study.md
 NO_LONGER_SHOWN = Path("results/cells/earlier/odds.jsonl")
 STARTS = ("equal", "gentle", "informed", "advised")
 # Earlier forms, no longer run: the first round goes by the advisers, and nobody asks whether that
-# does harm; the advisers' scores are not added to those of a round, which goes half of the way to
-# the trust by its own; and the same, each round going all of the way.
-UNASKED = "informed, unasked"
-EARLIER = (UNASKED, "advised, not added", "advised, undamped")
+# does harm; somebody asks, but the rounds go on after the third; the advisers' scores are not added
+# to those of a round, which goes half of the way to the trust by its own; and the same, each round
+# going all of the way.
+UNASKED, ENDLESS = "informed, unasked", "informed, going on"
+EARLIER = (UNASKED, ENDLESS, "advised, not added", "advised, undamped")
 SEEDS = range(5)
 UNNAMED = {"OCSVM": 1}  # versions of lines that do not name theirs; of the other detectors it is 2
 PAIRS = [  # the cheap ones first
@@ -131,9 +132,11 @@ def from_tables() -> dict[Key, Line]:
 
 
 def start_of(setting: Mapping[str, Any]) -> str:
-    """Return how the rounds of a cell begin; the first version of an informed start lies back."""
+    """Return how the rounds of a cell begin; earlier versions of an informed start lie back."""
     start: str = setting.get("start", "equal")
-    return UNASKED if start == "informed" and setting["course"] == 1 else start
+    if start != "informed":
+        return start
+    return {1: UNASKED, 2: ENDLESS}.get(setting["course"], start)
 
 
 def table() -> None:

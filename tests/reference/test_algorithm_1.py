@@ -146,10 +146,22 @@ def test_an_informed_start_hears_the_default_before_the_second_round():
     model = IADC(OneNumber(), **INFORMED).fit(ROWS)
     said, history = advice(ROWS, np.ones(N), model.entropy_), model.history_
     trusts = [np.ones(N), weights_of(said, 0.5), weights_of(history[1].scores, 0.5)]
-    for w, now in zip(trusts, history[:3], strict=True):
+    for w, now in zip(trusts, history, strict=True):
         mean = np.average(ROWS[:, 0], weights=w)
         np.testing.assert_allclose(now.scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
-    assert history.reason == "settled"
+    assert (history.reason, history.kept, history.replay(0.1)) == ("heard", 2, 2)
+    scores = model.anomaly_score(ROWS)
+    np.testing.assert_allclose(scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
+    again = model.set_params(warm_start=True, max_rounds=31).fit(ROWS)
+    assert (len(again.history_), again.history_.reason) == (3, "heard")
+
+
+@pytest.mark.parametrize(("max_rounds", "reason"), [(2, "max_rounds"), (3, "heard")])
+def test_an_informed_start_may_have_fewer_rounds(max_rounds, reason):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        history = IADC(OneNumber(), max_rounds=max_rounds, **INFORMED).fit(ROWS).history_
+    assert (len(history), history.reason, history.kept) == (max_rounds, reason, max_rounds - 1)
 
 
 class Contrary(OneNumber):
@@ -207,6 +219,11 @@ def test_agreement_is_that_on_the_tenth_of_the_rows_that_advisers_find_oddest():
         level.append(Round(scores, 0.0))
     Course("informed", np.ones(20), said).judge(level)
     assert level.reason == ""
+    for reason in ("heard", ""):  # a third round ends it; of a longer fit the crossings decide
+        level.append(Round(said, 0.0))
+        level.reason = ""
+        Course("informed", np.ones(20), said).judge(level)
+        assert level.reason == reason
 
 
 def in_units(s):

@@ -203,6 +203,12 @@ def test_a_round_is_kept_for_the_reason_that_is_given():
     harm = Rounds([9], 0, "harm")
     said = RoundsStory(harm, STOPPED["harm"]).sentences("row")[1]
     assert said == "Round 1 was kept, which trusts all rows the same."
+    heard = RoundsStory(Rounds([9, 9], 2, "heard"), STOPPED["heard"]).sentences("row")
+    assert heard == [
+        "Training took 4 rounds. It stopped because it had heard a second opinion and learnt from "
+        "it.",
+        "Round 3 was kept, the first to follow its own ranking again.",
+    ]
 
 
 def test_without_rounds_there_is_no_story(table):

@@ -20,6 +20,7 @@ STOPPED = {
     "max_rounds": "it had used all of its rounds, before the ranking settled",
     "interrupted": "it was interrupted, and the finished rounds were kept",
     "harm": "doubt in samples led the ranking away from a second opinion",
+    "heard": "it had heard a second opinion and learnt from it",
 }
 
 
@@ -98,6 +99,8 @@ class RoundsStory:
     def _why_kept(self, thing: str) -> str:
         if self.history.reason == "harm":
             return f"Round 1 was kept, which trusts all {thing}s the same."
+        if self.history.reason == "heard":
+            return f"Round {self.kept + 1} was kept, the first to follow its own ranking again."
         fewest = 1 + int(np.argmin(self.crossings)) == self.kept
         why = (
             f"in this round the fewest {thing}s crossed over to the odder part of the ranking"

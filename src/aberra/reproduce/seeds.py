@@ -94,7 +94,7 @@ def run_seeds(
 
     def goes_on(trial: Trial) -> bool:
         history = trial.history
-        if history.reason == "harm":
+        if history.decided:
             return False
         if len(history) < rounds_at_least:
             return True

@@ -79,8 +79,9 @@ class History(Sequence[Round]):
     rounds : list of Round, default=[]
         The rounds so far.
     reason : str, default=""
-        Why training stopped: "clean", "settled", "max_rounds" or "interrupted"; or "harm", where
-        doubt in rows led away from what the advisers say, and the first round is kept.
+        Why training stopped: "clean", "settled", "max_rounds" or "interrupted"; "harm", where
+        doubt in rows led away from what the advisers say, and the first round is kept; or "heard",
+        where it did not, and the last one is kept.
 
     Attributes
     ----------
@@ -116,9 +117,17 @@ class History(Sequence[Round]):
     @property
     def kept(self) -> int:
         """Index of the round to keep."""
-        if self.reason == "harm":
-            return 0
+        if self.decided:
+            return self._decided_round()
         return kept_round(self.crossings(), self._by_chance())
+
+    @property
+    def decided(self) -> bool:
+        """Whether the reason to stop, and not the crossings, says which round to keep."""
+        return self.reason in ("harm", "heard")
+
+    def _decided_round(self) -> int:
+        return 0 if self.reason == "harm" else len(self) - 1
 
     def append(self, line: Round) -> None:
         """Add a finished round and count its crossings."""
@@ -190,7 +199,7 @@ class History(Sequence[Round]):
 
     def goes_on(self, max_rounds: int) -> bool:
         """Say whether another round is due."""
-        if self.reason == "harm":
+        if self.decided:
             return False
         return len(self.rounds) < max_rounds and not self.settled()
 
@@ -215,8 +224,8 @@ class History(Sequence[Round]):
         The ratio decides only when to stop, never what is learnt, so one long run answers for all
         ratios, as far as its rounds go.
         """
-        if self.reason == "harm":
-            return 0
+        if self.decided:
+            return self._decided_round()
         h, by_chance = self.crossings(outlier_ratio), self._by_chance(outlier_ratio)
         ends = (t for t in range(1, len(h) + 1) if settled(h[:t], self.patience, by_chance))
         return kept_round(h[: next(ends, len(h))], by_chance)

@@ -110,7 +110,8 @@ class IADC(Ensemble):
         round changes the trust by a quarter of that; it helps where the ranking swings from round
         to round. "informed": members of `MultiView` score the rows first, and the second round
         counts every row by the trust that follows; if that leads the ranking away from theirs,
-        doubt in rows does harm, and the first round is kept. "advised": their trust counts in every
+        doubt in rows does harm, and the first round is kept, otherwise a third round goes by the
+        second's scores and is kept. "advised": their trust counts in every
         round on top of what is learnt, their scores are added to those of the round before trust is
         learnt from both, and each round changes it by half; it helps detectors whose first
         round is little better than chance. "auto" is "advised" for `AutoEncoder`, `DeepSVDD` and

@@ -22,6 +22,9 @@ ADVICE = 1 << 20  # number of the round whose random numbers are the advisers'
 # all of the way. A detector whose ranking swings settles at a slower pace, and advice would be
 # forgotten at a fast one (benchmarks/settle_study.py).
 PACE = {"gentle": 0.25, "advised": 0.5}
+# Rounds of an informed start: equal trust, the advisers', its own. Those after it walk back to
+# where the papers' start ends, or swing (benchmarks/hybrid_rounds.py).
+INFORMED_ROUNDS = 3
 OPINION = 0.1  # the share of the rows, the oddest in the advisers' eyes, on which they are compared
 
 
@@ -55,17 +58,20 @@ class Course:
         return w
 
     def judge(self, history: History) -> None:
-        """End the rounds, and keep the first, if doubt in rows does harm.
+        """End the rounds of an informed start, if doubt in rows does harm or after the third.
 
-        The first round of an informed start trusts all rows the same, the second goes by what the
-        advisers say. If the second agrees less with them than the first does, the detector does not
-        learn from trust what its advisers mean by it.
+        The first round trusts all rows the same, the second goes by what the advisers say. If the
+        second agrees less with them than the first does, the detector does not learn from trust
+        what its advisers mean by it, and the first is kept. Otherwise a third round goes by the
+        scores of the second, and is kept.
         """
         if self.start == "informed" and len(history) > 1:
             oddest = top_rows(self.said, OPINION)
             before, after = (auroc(oddest, line.scores) for line in history[:2])
             if after < before:
                 history.reason = "harm"
+            elif len(history) == INFORMED_ROUNDS:
+                history.reason = "heard"
 
     def _joined(self, scores: Scores) -> Scores:
         """Return the scores of a round, the advisers' added on the same scale."""
