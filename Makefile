@@ -4,7 +4,7 @@ BIN := .venv/bin
 READY := .venv/ready
 BUNDLE := src/aberra/viewer/static/niivue.js
 
-.PHONY: install bundle demo hello test lint types docs dist dist-check oldest newest bench mutants clean
+.PHONY: install bundle demo hello test lint types docs dist dist-check oldest newest bench tables mutants clean
 
 install: $(READY) bundle
 
@@ -79,6 +79,11 @@ newest: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks.speed
+
+# Every table and figure of the papers anew from the stored cells, and their counts on the pages: results/
+tables: $(READY)
+	$(BIN)/aberra reproduce all --profile small --draw
+	$(BIN)/python docs/figures.py
 
 # Small changes to the heart of the library, and whether the fast tests notice them. Takes an hour or more;
 # what is in results/mutants.jsonl is not tried again, so move that away to begin anew.

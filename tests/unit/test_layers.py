@@ -156,6 +156,24 @@ def test_stub_of_the_package_is_up_to_date():
     assert names.STUB.read_text() == names.stub(), "run python docs/names.py"
 
 
+def test_figures_on_pages_are_those_of_the_tables():
+    figures = script("figures")
+    for path, text in figures.pages(ROOT).items():
+        assert path.read_text("utf-8") == text, f"{path.name}: run python docs/figures.py"
+        assert figures.MARKED.search(text), path
+    cells = {("a", "ahead"): 3, ("a", "level"): 2, ("addm-mri", "behind"): 4, ("a", "not run"): 7}
+    lines = [{"table": t, "verdict": v} for (t, v), n in cells.items() for _ in range(n)]
+    lines.append({"table": figures.SPREADS, "verdict": "ahead"})
+    words = figures.told(lines)
+    assert words["a"] == "Of 5 cells 3 are ahead, 2 level and 0 behind"
+    assert words["cells"] == (
+        "Of the 9 cells that can be compared, spreads left out, 3 are ahead, 2 level and 4 behind; "
+        "4 of the latter are of brain MRI"
+    )
+    page = "x <!-- figures: a -->old\nwords<!-- end --> y"
+    assert figures.filled(page, words) == page.replace("old\nwords", words["a"])
+
+
 @pytest.fixture(scope="module")
 def equations():
     return script("equations")
