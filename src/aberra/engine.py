@@ -8,12 +8,14 @@ trained in the same call. So the result is the same bytes however they are sprea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from itertools import pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
 
+from aberra.errors import DataError
 from aberra.rng import single_thread
 
 Item = TypeVar("Item")
@@ -43,13 +45,24 @@ def run_members(
     if engine is None:
         with single_thread():
             return [work(slice(0, n_members))]
-    with single_thread(), joblib.parallel_config(backend=engine, n_jobs=-1):
+    with single_thread(), _backend(engine):
         n_chunks = min(n_members, joblib.effective_n_jobs())
         edges = np.linspace(0, n_members, n_chunks + 1).astype(int)
         chunks = [slice(int(a), int(b)) for a, b in pairwise(edges)]
         sent = _portable(work, engine)
         # Tensors cannot be mapped read-only into workers, so nothing is mapped.
         return list(joblib.Parallel(max_nbytes=None)(_single(sent, chunk) for chunk in chunks))
+
+
+def _backend(engine: str) -> AbstractContextManager[Any]:
+    """Return joblib's settings for a backend, or say which there are."""
+    try:
+        return joblib.parallel_config(backend=engine, n_jobs=-1)
+    except ValueError as error:
+        raise DataError(
+            f"There is no joblib backend {engine!r} for `engine`: {str(error).rstrip('.')}. Those "
+            "of other libraries must be registered first, as with ray.util.joblib.register_ray()."
+        ) from error
 
 
 def _single(
@@ -90,7 +103,7 @@ def run_tasks(
         yield from run_on_ray(work, tasks)
     else:
         sent = _portable(work, engine)
-        with joblib.parallel_config(backend=engine, n_jobs=-1):
+        with _backend(engine):
             spread = joblib.Parallel(max_nbytes=None, return_as="generator_unordered")
             yield from spread(joblib.delayed(_numbered)(sent, k, t) for k, t in enumerate(tasks))
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.covariance import EllipticEnvelope
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
@@ -48,6 +49,7 @@ def sound(tmp_path_factory):
         "svm": ADC(OneClassSVM(), **short).fit(X),
         "marked": MultiView(random_state=0).fit(X).feedback(X[:2], [1, 0]),
         "lof": ADC(neighbours, **short).fit(X),
+        "ellipse": ADC(EllipticEnvelope(random_state=0), **short).fit(X),
         "text": IADC(OCSVM(), encode="auto", missing="impute", max_rounds=2, **short).fit(frame),
         "map": IntensityThreshold().fit(images),
         "near": NearestHealthy(random_state=0).fit(images),
@@ -244,6 +246,11 @@ ARCHIVES = {
     "narrow neighbours": ("lof", inner_array("_fit_X", lambda a: a[:, :1])),
     "few densities": ("lof", inner_array("_lrd", lambda a: a[:1])),
     "too many asked for": ("lof", word("n_neighbors_", 10**6)),
+    "short middle": ("ellipse", inner_array("location_", lambda a: a[:1])),
+    "no middle": ("ellipse", inner_array("location_", lambda a: a * np.nan)),
+    "flat ellipse": ("ellipse", inner_array("precision_", lambda a: a[:1])),
+    "no ellipse": ("ellipse", inner_array("precision_", lambda a: a * np.inf)),
+    "whole numbers": ("ellipse", inner_array("covariance_", lambda a: a.astype(int))),
 }
 
 

@@ -135,6 +135,29 @@ def test_tensors_that_carry_a_gradient():
     assert IntensityThreshold().fit(images).anomaly_map(images).shape == (12, 8, 8)
 
 
+def test_tensors_of_other_kinds():
+    same_scores(torch.tensor(X).to_sparse(), X)
+    short = torch.tensor(X).bfloat16()
+    same_scores(short, short.float().numpy())
+    with pytest.raises(DataError, match="no numbers"):
+        MultiView().fit(torch.empty(60, 3, device="meta"))
+
+
+def test_masked_cells_are_gaps():
+    """The mask was left out, and what it hides was learnt."""
+    masked = np.ma.masked_greater(X, 1.0)
+    gaps = np.where(X > 1.0, np.nan, X)
+    same_scores(masked, gaps, missing="impute")
+    with pytest.raises(ValueError, match="missing"):
+        MultiView().fit(masked)
+    same_scores(np.ma.masked_greater(X, 1e9), X)
+
+
+def test_an_engine_that_joblib_does_not_know():
+    with pytest.raises(DataError, match=r"no joblib backend 'dusk' for `engine`.*registered"):
+        ADC(OCSVM(), n_members=2, engine="dusk").fit(X)
+
+
 def test_arrays_of_dates_and_of_the_other_byte_order():
     same_scores(X.astype(">f8"), X)
     rng = np.random.default_rng(0)
@@ -160,6 +183,7 @@ def test_polars_with_text_and_dates():
     }
     given = polars.DataFrame(held)
     same_scores(given, given.to_pandas(), encode="auto")
+    same_scores(given.lazy(), given, encode="auto")
     with pytest.raises(DataError, match="Text instead of numbers"):
         MultiView().fit(given)
 

@@ -89,6 +89,43 @@ def test_a_header_of_any_length_is_read_whole(tmp_path):
     assert path.stat().st_size > 1 << 17
     assert TableFile(path).columns == names
     assert list(TableFile(path).read()) == names
+    names[4] = "one that\ngoes on"  # what closes its quote may come after the first piece
+    quoted = ",".join(f'"{name}"' for name in names)
+    path = file_with(tmp_path, quoted + "\n" + ",".join("1" * 5000) + "\n", "b.csv")
+    assert header_of(path)[0] == names
+    early = quoted.index("goes on")
+    held, csv_check.HEAD = csv_check.HEAD, early
+    try:
+        assert TableFile(path).columns == names
+    finally:
+        csv_check.HEAD = held
+    assert list(TableFile(path).read()) == names
+
+
+@pytest.mark.parametrize("lines", [3, 19, 20, 40])
+def test_a_header_whose_quote_is_never_closed_is_told_apart(lines, tmp_path):
+    path = file_with(tmp_path, 'a,"b\n' + "1,2\n" * lines)
+    assert header_of(path)[0] == ["a", "b"]
+    with pytest.raises(DataError, match=r"line 1: a quote opens a cell"):
+        check_csv(path, ",")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_byte_of_nought_is_told(encoding, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes("a,b\n1,2\n".encode(encoding))
+    with pytest.raises(DataError, match=r"rows.csv, line 1: .*byte 0.* save it as UTF-8"):
+        table_at(path).read()
+    path.write_bytes(b"a,b\n1,2\n3,\0\n")
+    with pytest.raises(DataError, match=r"rows.csv, line 3: .*byte 0"):
+        table_at(path).read()
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_mark_names_the_encoding(encoding, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_bytes("a,\u00e4\n1,2\n".encode(encoding))
+    assert table_at(path).read().to_dict("list") == {"a": [1], "\u00e4": [2]}
 
 
 @pytest.mark.parametrize(

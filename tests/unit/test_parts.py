@@ -1,5 +1,6 @@
 """Two runs on one output: neither gets rows of the other."""
 
+import os
 import threading
 
 import numpy as np
@@ -33,6 +34,25 @@ def test_a_piece_of_another_run_never_gets_into_the_result(tmp_path):
     mine.add(1, piece(4, 4, 1.0))
     mine.join(SCHEMA, 8)
     assert set(pd.read_csv(output)["score"]) == {1.0}
+
+
+@pytest.mark.parametrize("what", ["link", "lost link", "file", "pipe"])
+def test_what_lies_where_the_pieces_go_is_left_alone(what, tmp_path):
+    """A link led the pieces into another folder; a pipe made the run wait for ever."""
+    output, folder = tmp_path / "scores.csv", tmp_path / "scores.csv.parts"
+    (tmp_path / "mine").mkdir()
+    make = {
+        "link": lambda: folder.symlink_to(tmp_path / "mine"),
+        "lost link": lambda: folder.symlink_to(tmp_path / "nowhere"),
+        "file": lambda: folder.write_text("mine"),
+        "pipe": lambda: os.mkfifo(folder),
+    }
+    make[what]()
+    before = folder.lstat()
+    with pytest.raises(DataError, match=r"scores.csv.parts is in the way.*Move it away"):
+        Parts(output, "mine", 4).begin()
+    assert folder.lstat() == before
+    assert list((tmp_path / "mine").iterdir()) == []
 
 
 def test_a_missing_or_short_piece_stops_the_join(tmp_path):

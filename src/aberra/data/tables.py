@@ -219,12 +219,29 @@ def _parts_of_dates(seconds: NDArray[np.float64]) -> list[str]:
 
 
 def plain(X: Any) -> Any:
-    """Return tensors as arrays, tables without sparse columns, arrays of dates as tables."""
+    """Return tensors as arrays, tables without sparse columns, arrays of dates as tables.
+
+    Masked cells are gaps.
+    """
     if type(X).__module__.partition(".")[0] == "torch":
-        return X.detach().cpu().numpy()
+        return _array_of(X)
+    if isinstance(X, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(X)
+        X = np.where(masked, np.nan, X.data) if masked.any() else X.data
     if isinstance(X, pd.DataFrame):
         return _dense(X)
     return pd.DataFrame(X) if isinstance(X, np.ndarray) and X.dtype.kind in "Mm" else X
+
+
+def _array_of(tensor: Any) -> NDArray[Any]:
+    """Return the numbers of a tensor, whatever it computes with and wherever it lies."""
+    if tensor.device.type == "meta":
+        raise DataError("A tensor on the device 'meta' has a shape but no numbers.")
+    numbers = tensor.detach().to_dense().cpu()
+    try:
+        return np.asarray(numbers.numpy())
+    except TypeError:  # bfloat16 and shorter ones, which NumPy does not have
+        return np.asarray(numbers.float().numpy())
 
 
 def _dense(table: pd.DataFrame) -> pd.DataFrame:
@@ -267,7 +284,7 @@ def as_pandas(X: Any) -> Any:
         return pd.DataFrame(_records(X))
     library = type(X).__module__.partition(".")[0]
     if library == "polars":
-        X = X.to_arrow()
+        X = (X.collect() if hasattr(X, "collect") else X).to_arrow()
     if library in ("polars", "pyarrow"):
         return X.to_pandas(date_as_object=False)  # dates are dates, not text
     return X

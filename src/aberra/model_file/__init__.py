@@ -227,6 +227,9 @@ def _explained(task: str, path: str | os.PathLike[str]) -> Iterator[None]:
     except (ModelFileError, DataError) as error:
         why = str(error).rstrip(".")
         raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}.") from error
+    except MemoryError as error:
+        why = "there is not enough memory for what it holds"
+        raise ModelFileError(f"Cannot {task} {os.fspath(path)}: {why}.") from error
     except MissingExtraError:  # the file is sound, and the message says what to install
         raise
     except Exception as error:  # parts that do not fit each other can fail anywhere

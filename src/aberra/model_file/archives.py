@@ -67,9 +67,11 @@ def _check_file(content: bytes, where: str) -> None:
 def check_detector(detector: Any, where: str) -> None:
     """Refuse a detector, or a part of one, whose arrays do not fit each other.
 
-    Support vector machines and neighbours are computed by C code that does not look.
+    Support vector machines and neighbours are computed by C code that does not look; a covariance
+    of another shape would be found out only when somebody scores.
     """
-    from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors  # slow to import
+    from sklearn.covariance import EmpiricalCovariance  # slow to import
+    from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
     from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
 
     for part in _estimators(detector, 0):
@@ -79,6 +81,8 @@ def check_detector(detector: Any, where: str) -> None:
             _check_machine(vars(part), where)
         elif isinstance(part, LocalOutlierFactor | NearestNeighbors):
             _check_neighbours(vars(part), where)
+        elif isinstance(part, EmpiricalCovariance):  # EllipticEnvelope among them
+            _check_covariance(vars(part), where)
 
 
 def _estimators(value: Any, depth: int) -> Iterator[Any]:
@@ -134,3 +138,19 @@ def _check_neighbours(held: dict[str, Any], where: str) -> None:
     )
     if not fits:
         damaged(where, "the arrays of the nearest neighbours do not fit each other")
+
+
+def _check_covariance(held: dict[str, Any], where: str) -> None:
+    if "location_" not in held:
+        return
+    d = held["n_features_in_"]
+    square = [held[name] for name in ("covariance_", "precision_") if held.get(name) is not None]
+    numbers = [held["location_"], *square, np.asarray(held.get("offset_", 0.0))]
+    fits = (
+        held["location_"].shape == (d,)
+        and len(square) > 0
+        and all(array.shape == (d, d) for array in square)
+        and all(array.dtype.kind == "f" and np.isfinite(array).all() for array in numbers)
+    )
+    if not fits:
+        damaged(where, "the arrays of the covariance do not fit each other")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -54,6 +55,11 @@ class Parts:
 
     def begin(self) -> int:
         """Return how many full pieces are finished already, from the first on without a gap."""
+        if os.path.lexists(self.folder) and (self.folder.is_symlink() or not self.folder.is_dir()):
+            raise DataError(
+                f"{self.folder} is in the way: finished pieces of {self.output.name} are kept in a "
+                "folder of this name. Move it away, or choose another name for the result."
+            )
         if self._fingerprint() != self.fingerprint:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True, exist_ok=True)

@@ -254,5 +254,8 @@ def _asides(columns: Sequence[ColumnDrift], n_rows: int) -> list[str]:
         if new.n_others and old.complete:
             said.append(f"{column.name}: {column.why}.")
     if n_rows < FEW_ROWS:
-        said.append(f"{count(n_rows, 'row')} are few: only a large drift would show.")
+        said.append(
+            f"{count(n_rows, 'row')} {'is' if n_rows == 1 else 'are'} few: only a large drift "
+            "would show."
+        )
     return said

@@ -97,16 +97,19 @@ def _first_line(path: Path, named: Path) -> bytes:
                     "so it is no header of a table. Check that this is a CSV file."
                 )
             wanted = 2 * len(head)
-    return bytes(head).removeprefix(BOM).strip(b"\r\n")
+    line = _whole_line(bytes(head), is_all=True)
+    return bytes(head).removeprefix(BOM).strip(b"\r\n") if line is None else line
 
 
-def _whole_line(head: bytes) -> bytes | None:
+def _whole_line(head: bytes, is_all: bool = False) -> bytes | None:
     """Return the first line if its end is there; a quoted name may run over a few lines."""
     text = head.removeprefix(BOM).lstrip(b"\r\n")
     ends = [match.start() for match in islice(LINE_END.finditer(text), LINES_OF_HEADER)]
     closed = (end for end in ends if not OPEN_CELL.search(CELL.sub(b"", text[:end])))
-    # Where no line closes the quote, the first one will do: the check of the file names it.
-    return text[: next(closed, ends[0])] if ends else None
+    end = next(closed, None)
+    if end is None and ends and (is_all or len(ends) == LINES_OF_HEADER):
+        end = ends[0]  # no line closes the quote: the check of the file names it
+    return None if end is None else text[:end]
 
 
 class Quotes(NamedTuple):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
 from pathlib import Path
+from typing import NoReturn
 
 import pyarrow as pa
 
@@ -19,7 +20,12 @@ from aberra.files import reading
 
 PIECE = 1 << 22
 UNPACK = "Unpack it yourself, or copy it again from where it came from."
-MARKS = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
+MARKS = {  # the longer ones first: that of UTF-32 begins as that of UTF-16
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
 WESTERN = "cp1252"  # Latin-1 as Windows writes it
 # Letters of two or more bytes that are UTF-8.
 PROPER = re.compile(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}")
@@ -61,8 +67,10 @@ def encoding_of(path: Path, called: Path) -> str | None:
     decoder = codecs.getincrementaldecoder("utf-8")()
     line, beyond = 1, False
     for k, piece in enumerate(chain(_pieces(path), [b""])):  # at last, what is left of a letter
-        if k == 0 and (mark := MARKS.get(piece[:2])) is not None:
+        if k == 0 and (mark := _marked(piece)) is not None:
             return mark
+        if b"\0" in piece:
+            _refuse_zero(called, line + piece[: piece.index(b"\0")].count(b"\n"))
         try:
             text = decoder.decode(piece, final=not piece)
         except UnicodeDecodeError as error:
@@ -73,6 +81,18 @@ def encoding_of(path: Path, called: Path) -> str | None:
         beyond = beyond or not text.isascii()
         line += piece.count(b"\n")
     return None
+
+
+def _marked(piece: bytes) -> str | None:
+    """Return the encoding that a mark at the beginning of a file names."""
+    return next((name for mark, name in MARKS.items() if piece.startswith(mark)), None)
+
+
+def _refuse_zero(path: Path, line: int) -> NoReturn:
+    raise DataError(
+        f"{path}, line {line:,}: there is a byte 0, which no CSV file in UTF-8 has. If it was "
+        "written as UTF-16 or UTF-32, save it as UTF-8; otherwise it is damaged or no CSV file."
+    )
 
 
 def _refuse_byte(path: Path, line: int, byte: int) -> None:

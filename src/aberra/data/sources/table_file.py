@@ -133,7 +133,10 @@ class TableFile:
             blocks = pacsv.ReadOptions(block_size=BLOCK)
             table = pacsv.read_csv(str(self._file), blocks, parse, convert)
             if table.column_names != names:
-                raise DataError(f"The header of {self.path} cannot be told from its rows.")
+                raise DataError(
+                    f"The header of {self.path} cannot be told from its rows. Check the quotes in "
+                    "its first line, and give each column a name without line ends."
+                )
             return frame_of(table, is_csv=True)
 
     def chunks(
