@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
 from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
+from aberra.contract.explaining import _hidden
 
 DETECTORS = [
     MultiView(),
@@ -80,6 +81,30 @@ def test_columns_of_wide_rows_are_hidden_in_groups(monkeypatch):
     wanted = model.explain(rows[:3])
     monkeypatch.setattr("aberra.contract.explaining.STACKED_CELLS", 21)
     np.testing.assert_array_equal(model.explain(rows[:3]), wanted)
+
+
+@pytest.mark.parametrize("detector", [OCSVM(), ADC(IsolationForest(random_state=0))])
+def test_of_very_wide_rows_the_cells_far_from_the_middle_are_hidden(detector, monkeypatch):
+    """A row of 60,000 columns took an hour; two of seven here are looked at."""
+    rows = np.random.default_rng(0).normal(size=(60, 7)) * [1, 1, 1, 5, 1, 1, 0.1] + 3
+    rows[:, 4] = 2.0  # no quartiles: the distance itself counts
+    new = rows[:6] + np.eye(6, 7) * [4, 4, 4, 20, 9, 4, 0.4]
+    model = clone(detector).set_params(random_state=0).fit(rows)
+    whole = model.explain(new)
+    monkeypatch.setattr("aberra.contract.explaining.MOST_HIDDEN", 2)
+    some = model.explain(new)
+    lower, middle, upper = np.quantile(rows, (0.25, 0.5, 0.75), axis=0)
+    far = np.abs(new - middle) / np.where(upper > lower, upper - lower, 1)
+    kept = far >= np.sort(far, axis=1)[:, [-2]]
+    assert kept.sum() == 12
+    wanted = np.where(kept, whole, 0.0)
+    np.testing.assert_allclose(some, wanted / wanted.sum(axis=1, keepdims=True), rtol=1e-9)
+
+
+def test_a_gap_of_a_very_wide_row_is_hidden_first(monkeypatch):
+    monkeypatch.setattr("aberra.contract.explaining.MOST_HIDDEN", 2)
+    quartiles = np.array([[-1.0], [0.0], [1.0]]) * np.ones(4)
+    assert _hidden(np.array([[3.0, 9.0, np.nan, 1.0]]), quartiles).tolist() == [[2], [1]]
 
 
 def test_a_row_without_a_cause_has_equal_shares():
