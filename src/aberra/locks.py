@@ -60,7 +60,7 @@ def lock(
     True False
     """
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | (0 if keep else NO_LINK), 0o644)
+        handle = _opened(path, keep)
         try:
             mine = _taken(handle, wait, meanwhile)
             if mine and not still_there(handle, path):
@@ -122,6 +122,18 @@ def alone(target: Path) -> Iterator[None]:
                 "choose another name for the result."
             )
         yield
+
+
+def _opened(path: Path, keep: bool) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | (0 if keep else NO_LINK), 0o644)
+    except OSError as error:
+        if keep or not (path.is_symlink() or path.is_dir()):
+            raise
+        raise DataError(
+            f"{path} is in the way: a file of this name says that a run is at work, and is gone "
+            "afterwards. Remove what is there."
+        ) from error
 
 
 def _beside(target: Path) -> Path:

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from aberra.errors import DataError
 from aberra.locks import lock, only_one
 
 HOLD = """
@@ -92,11 +93,18 @@ def test_who_did_not_get_the_lock_does_not_take_it_away(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links take rights there")
-def test_nothing_is_made_through_a_link(tmp_path):
-    (tmp_path / ".lock-file.bin").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(OSError, match="symbolic"), only_one(tmp_path / "file.bin"):
-        pass
+@pytest.mark.parametrize("what", ["link", "folder"])
+def test_nothing_is_made_through_a_link_and_what_is_in_the_way_is_named(what, tmp_path):
+    path = tmp_path / ".lock-file.bin"
+    path.symlink_to(tmp_path / "elsewhere") if what == "link" else path.mkdir()
+    with (
+        pytest.raises(DataError, match=r"\.lock-file\.bin is in the way: .*Remove"),
+        only_one(tmp_path / "file.bin"),
+    ):
+        raise AssertionError("the lock was given")
     assert not (tmp_path / "elsewhere").exists()
+    with pytest.raises(FileNotFoundError), only_one(tmp_path / "nowhere" / "file.bin"):
+        raise AssertionError("the lock was given")
 
 
 def test_whoever_waited_for_a_lock_that_is_gone_waits_for_the_next(tmp_path):
