@@ -110,6 +110,23 @@ def test_iadc_6_of_small_convolutions_is_the_tagged_objective(name):
     assert_close(case.compiled(to_centre(centre)), case.tagged(objective))
 
 
+@pytest.mark.parametrize("name", PLANS)
+def test_every_layer_has_just_the_room_that_its_maps_take(name):
+    chain = chain_of_convolutions(*PLANS[name])
+    for k, pad in enumerate(chain.pad):
+        (height, width), (high, wide) = chain.side[k], chain.side_out[k]
+        assert (high, wide) == (height + 2 * pad - 4, width + 2 * pad - 4)  # kernels of 5 x 5
+        room = [np.diff(part)[k] for part in (chain.padded, chain.products, chain.gradients)]
+        assert room[0] == chain.n_in[k] * (height + 2 * pad) * (width + 2 * pad)
+        assert room[1] == chain.n_out[k] * high * wide
+        # Kernels that run back over the gradients leave the maps with which the layer began.
+        assert room[2] == chain.n_out[k] * (height + 4) * (width + 4)
+        assert np.diff(chain.weights)[k] == chain.n_in[k] * chain.n_out[k] * 25
+        assert np.diff(chain.units)[k] == chain.n_out[k]
+    assert {part[0] for part in (chain.padded, chain.products, chain.gradients)} == {0}
+    assert np.diff(chain.weights)[-1] == chain.n_features * chain.n_code
+
+
 @pytest.mark.parametrize("aim", ["reconstruct", "centre"])
 def test_small_convolutions_train_as_in_torch(aim, monkeypatch):
     generator = np.random.default_rng(0)

@@ -116,3 +116,9 @@ def test_iadc_8_compiled_is_the_tagged_objective(seed, lambda1, lambda2):
         )
     )
     assert_close(found, expected)
+
+
+def test_only_rsrae_has_a_layer_that_is_its_subspace():
+    assert to_centre(np.ones(2, np.float32)).subspace < 0
+    assert to_reconstruct().subspace < 0
+    assert tuple(to_reconstruct(2, 0.5, 0.25)[1:]) == (2, 0.5, 0.25)

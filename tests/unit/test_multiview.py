@@ -265,6 +265,19 @@ def test_a_view_that_may_lift_adds_its_part_of_what_it_is_above_the_mean():
     np.testing.assert_allclose(found, [2 + 0.25 * (3 - 2) + 0.5 * (8 - 2), 3], atol=1e-9)
 
 
+def test_deviates_beyond_the_table_count_as_its_ends():
+    table = np.arange(-8 * 64, 40 * 64 + 1) / 64  # nats that are the deviate itself
+    for z, ends in (((-7.99, -8.0, -9.0), (-7.99, -8, -8)), ((39.5, 41.0, 60.0), (39.5, 40, 40))):
+        views = np.expm1(SKEW * np.array([z])) / SKEW
+        one, none = np.ones(1), np.zeros(1)
+        found = pooled_nats(views, none, one, SKEW, table, one, none)
+        np.testing.assert_allclose(found, ends, atol=1 / 64 + 1e-9)
+        np.testing.assert_allclose(found[0], z[0], atol=1e-9)
+        assert found[1] == found[2]
+    lowest = pooled_nats(np.array([[-1e9, -2.4]]), none, one, SKEW, table, one, none)
+    np.testing.assert_allclose(lowest, [-8, max(-8, np.log1p(-2.4 * SKEW) / SKEW)], atol=1e-9)
+
+
 def test_of_a_long_table_as_many_rows_as_stated_are_looked_at_each_once(monkeypatch):
     for n in (16_384, 16_385):
         rows = np.arange(n)[:, None]
