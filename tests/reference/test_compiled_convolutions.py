@@ -164,3 +164,19 @@ def test_only_the_lenets_of_few_maps_are_compiled():
         assert convolutions.is_small(wide) == (n_maps == 16)
     assert not can_be_compiled(*strided((1, 28, 28), 10))
     assert not can_be_compiled(*strided((1, 28, 28), None))
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_small_networks_are_compiled_unless_their_codes_lie_on_the_sphere(small, monkeypatch):
+    called = []
+    monkeypatch.setattr(convolutions, "is_small", lambda *plans: small)
+    for name in ("train_compiled", "train_convolutions"):
+        monkeypatch.setattr(convolutions, name, lambda *_, name=name, **__: called.append(name))
+    encoder, decoder = (ConvStack(plan, [Twister(1)]) for plan in odd_plans())
+    lessons = Lessons(None, np.zeros((1, 4), np.int64), None, [], None)
+    for on_sphere in (True, False):
+        convolutions.train_to_reconstruct(encoder, decoder, lessons, on_sphere)
+    convolutions.train_to_centre(encoder, np.zeros((1, 18, 1), np.float32), lessons)
+    convolutions.train_subspace(encoder, decoder, np.zeros((1, 2, 18)), lessons, (0.1, 0.1))
+    ways = {False: "train_convolutions", True: "train_compiled"}
+    assert called == [ways[compiled] for compiled in (False, small, small, False)]
