@@ -171,6 +171,10 @@ REASONS: tuple[Reason, ...] = (
            "True -> False",
            "equal values may change places: either is the median, and the weight up to the last of "
            "them is the same"),
+    Reason(E, "diffusion/simplex.py", "sizes = [n_values, n_gathered, 3 * n_vertices]", "3 -> 6",
+           "how much room is set aside; more of it stays unused"),
+    Reason(E, "localise/protocols.py", "total = np.cumsum(np.concatenate([[0.0]", "0.0 -> 1.0",
+           "the whole curve is higher by 1, and its highest place is where it was"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from aberra.detectors import convolutions
+from aberra.detectors import compiled_convolutions, compiled_maps, compiled_training, convolutions
 from aberra.detectors.aims import State, to_centre, to_reconstruct
 from aberra.detectors.compiled_convolutions import loss_and_gradient
 from aberra.detectors.conv_chain import can_be_compiled, chain_of_convolutions
@@ -108,6 +108,19 @@ def test_iadc_6_of_small_convolutions_is_the_tagged_objective(name):
         return dsvdd_iadc(encoder(x), torch.from_numpy(centre)[None, :, None], w)
 
     assert_close(case.compiled(to_centre(centre)), case.tagged(objective))
+
+
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_the_loops_are_the_same_in_python_where_views_have_an_end(n_layers, monkeypatch):
+    # Compiled code reads on behind the end of a view, and finds what a wrong one should not have.
+    case = Case(PLANS["odd"][:n_layers], 3)
+    aim = to_reconstruct() if n_layers == 2 else to_centre(np.linspace(-1, 1, 18, dtype=np.float32))
+    expected = case.compiled(aim)
+    for module in (compiled_maps, compiled_training, compiled_convolutions):
+        for name, function in vars(module).items():
+            if hasattr(function, "py_func"):
+                monkeypatch.setattr(module, name, function.py_func)
+    assert_close(case.compiled(aim), expected)
 
 
 @pytest.mark.parametrize("name", PLANS)

@@ -419,3 +419,24 @@ def test_the_covariance_is_that_of_the_nearest_four_fifths_of_the_trust(start):
     expected = mahalanobis(rows, rows[near], trust[near], 0.02)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found[:60].min() > 5 * found[60:].max()
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_eight_steps_from_two_starts_and_the_smaller_volume_wins(seed):
+    generator = np.random.default_rng(seed)  # of rows that fill a square steps take long to end
+    rows, trust = generator.uniform(-1, 1, size=(1000, 2)), generator.uniform(0.5, 1.5, 1000)
+    starts = (
+        mahalanobis(rows, rows, trust, 1e-6),
+        np.abs(rows - np.median(rows, axis=0)).sum(axis=1),
+    )
+    found = robust_ellipse(rows, trust, 1e-6).oddness(rows)
+    for n_steps in (7, 8, 9):
+        ends = []
+        for far in starts:
+            for _ in range(n_steps):
+                near = far <= quantiles(far, trust, (0.8,))[0]
+                far = mahalanobis(rows, rows[near], trust[near], 1e-6)
+            volume = np.linalg.slogdet(np.cov(rows[near].T, aweights=trust[near], bias=True))[1]
+            ends.append((volume, far))
+        best = min(ends, key=lambda end: end[0])[1]
+        assert np.allclose(found, best, rtol=1e-5) == (n_steps == 8)

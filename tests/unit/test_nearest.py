@@ -9,7 +9,16 @@ from aberra import IADC, IntensityThreshold, NearestHealthy, load, save
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.localise.harmonise import harmonised
 from aberra.localise.intensity import weighted_median
-from aberra.localise.nearest import averages, blended, nearest_rows, spread_of, thumbnails
+from aberra.localise.nearest import (
+    Atlases,
+    Comparison,
+    atlas_of,
+    averages,
+    blended,
+    nearest_rows,
+    spread_of,
+    thumbnails,
+)
 from aberra.localise.restorers import MapStyle
 
 ONES = torch.ones(8)
@@ -304,3 +313,25 @@ def test_images_are_drawn_in_proportion_to_their_weights():
         kept += trust.tolist()
     assert len(kept) == 400
     assert np.mean(np.array(kept) == 9) == pytest.approx(0.9, abs=0.06)
+
+
+@pytest.mark.parametrize(("k", "median_of"), [(1, 1), (5, 1), (9, 1), (15, 3)])
+def test_intensities_are_set_right_twice_each_time_by_the_neighbours_found_last(
+    k, median_of, monkeypatch
+):
+    levels = torch.linspace(-1, 1, 41)
+    asked = []
+
+    def brighter(image, middle):
+        asked.append((float(image[0, 0, 0]), float(middle[0, 0, 0])))
+        return middle + 0.25
+
+    monkeypatch.setattr("aberra.localise.nearest.harmonised", brighter)
+    net = atlas_of(levels[:, None, None, None].expand(41, 1, 8, 8), torch.ones(41))
+    members = Atlases(frame=None, style=None, comparison=Comparison(k, True, True), nets=[net])
+    image = torch.full((1, 8, 8), -0.4)
+    ((seen, _, _),) = members.compared(net, image[None])
+    assert median_of == max(1, k // 5)
+    assert [one for one, _ in asked] == pytest.approx([-0.4, -0.4])  # always the image as it was
+    assert [middle for _, middle in asked] == pytest.approx([-0.4, -0.15])
+    torch.testing.assert_close(seen, torch.full((1, 8, 8), 0.1))
