@@ -8,8 +8,8 @@ import pytest
 
 from aberra import ADC, IADC, MultiView, load, save
 from aberra.detectors.column_tails import column_tails
-from aberra.detectors.compiled_forest import best_cut, path_length
-from aberra.detectors.compiled_views import pooled_nats
+from aberra.detectors.compiled_forest import best_cut, parted, path_length, slope, sort, walk
+from aberra.detectors.compiled_views import mean_surprise, pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
 from aberra.detectors.landmarks import Landmarks, landmarks
@@ -440,3 +440,58 @@ def test_eight_steps_from_two_starts_and_the_smaller_volume_wins(seed):
             ends.append((volume, far))
         best = min(ends, key=lambda end: end[0])[1]
         assert np.allclose(found, best, rtol=1e-5) == (n_steps == 8)
+
+
+def test_what_varies_by_rounding_only_is_not_cut():
+    own, half = np.arange(2), np.repeat([0.0, 1.0], 10)
+    for gap, there in ((1.8e-6, False), (2.4e-6, True)):  # the variance is a quarter of its square
+        rows = np.float32([[0, 1], [gap, 1]])
+        assert (slope(rows, own, 0) != 0) == there
+        assert slope(rows, own, 1) == 0
+    for size, there in ((1.8e-9, False), (2.4e-9, True)):  # the deviation is half of it
+        gain, place = best_cut(size * half, True, np.empty((3, 20)))
+        assert (gain, place) == (pytest.approx((1, size / 2)) if there else (-1, 0))
+    large = np.float32([[0, 0], [3e6, 3e6]])  # relative to what is there, however large
+    assert slope(large, own, 0) != 0
+
+
+@pytest.mark.parametrize("n", [31, 32, 33, 70])
+def test_the_loops_are_the_same_in_python_where_views_have_an_end(n):
+    rng = np.random.default_rng(n)
+    rows = single(rng.normal(size=(n, 3)))
+    values = rng.integers(0, 9, n) / 2
+    for function in (sort, sort.py_func):
+        given = values.copy()
+        function(given)
+        np.testing.assert_array_equal(given, np.sort(values))
+    for pooled in (True, False):
+        cuts = [
+            cut(np.sort(values), pooled, np.empty((3, n))) for cut in (best_cut, best_cut.py_func)
+        ]
+        np.testing.assert_allclose(*cuts, rtol=1e-12)
+    columns, plane = np.int32([0, 2]), np.float32([0.5, -1.0, 0.1])
+    below = rows[:, 0] * plane[0] + rows[:, 2] * plane[1] <= plane[2]
+    for part in (parted, parted.py_func):
+        order = np.arange(n)
+        assert part(rows, order, columns, plane) == below.sum()
+        assert set(order[: below.sum()]) == set(np.flatnonzero(below))
+    nodes = columns[None].repeat(3, 0), plane[None].repeat(3, 0), np.int32([1, 1, 2])
+    nodes[1][1:] = 0  # two leaves, which lead to themselves
+    for way in (walk, walk.py_func):
+        total = np.ones(n)
+        way(rows, *nodes, np.float32([9, 2, 3]), np.int32([0, 1]), 2, total)
+        np.testing.assert_array_equal(total, 1 + np.where(below, 2, 3) + 2)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_rows_are_scored_the_same_in_python_where_views_have_an_end(n):
+    rng = np.random.default_rng(n)
+    rows, start = single(rng.normal(size=(n, 3))), np.float32([-1, 0, 0.5])
+    per_unit, nats = np.float32([4, 4, 0]), single(rng.random((3, 10)))
+    found = np.empty((2, n))
+    for one, way in zip(found, (mean_surprise, mean_surprise.py_func), strict=True):
+        way(rows, start, per_unit, nats, one)
+    np.testing.assert_allclose(*found)
+    views, table = rng.normal(size=(2, n)), np.linspace(0, 9, 48 * 64 + 1)
+    given = np.zeros(2), np.ones(2), SKEW, table, np.full(2, 0.5), np.array([0.0, 0.4])
+    np.testing.assert_allclose(pooled_nats(views, *given), pooled_nats.py_func(views, *given))
