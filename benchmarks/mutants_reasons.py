@@ -175,6 +175,8 @@ REASONS: tuple[Reason, ...] = (
            "how much room is set aside; more of it stays unused"),
     Reason(E, "localise/protocols.py", "total = np.cumsum(np.concatenate([[0.0]", "0.0 -> 1.0",
            "the whole curve is higher by 1, and its highest place is where it was"),
+    *(Reason(E, "detectors/evidence.py", "BLOCK = 1 << 16", what,
+             "how many rows are weighed at a time") for what in ("1 -> 2", "16 -> 32")),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip

@@ -280,3 +280,14 @@ def test_usual_is_the_largest_of_the_mean_of_most_rows_and_of_chance(rng, case):
     odd[1, :5] = odd[2, 2] = np.nan
     gaps = [nats_by_hand(row, found.gap_nats) for row in np.isnan(odd)]
     np.testing.assert_allclose(found._gaps(odd), np.maximum(np.array(gaps) - max(three), 0))
+
+
+@pytest.mark.parametrize("at_a_time", [1, 7, 300])
+def test_gaps_are_weighed_the_same_however_many_rows_at_a_time(rng, at_a_time, monkeypatch):
+    rows = rng.normal(size=(300, 4))
+    rows[:90, :2] = np.nan
+    rows[rng.random(rows.shape) < 0.05] = np.nan
+    whole = evidence(rows)
+    monkeypatch.setattr("aberra.detectors.evidence.BLOCK", at_a_time)
+    assert evidence(rows).usual_gaps == whole.usual_gaps
+    assert whole.usual_gaps == pytest.approx(max(usual_by_hand(rows)))
