@@ -177,6 +177,8 @@ REASONS: tuple[Reason, ...] = (
            "the whole curve is higher by 1, and its highest place is where it was"),
     *(Reason(E, "detectors/evidence.py", "BLOCK = 1 << 16", what,
              "how many rows are weighed at a time") for what in ("1 -> 2", "16 -> 32")),
+    Reason(E, "data/mri/volume.py", "if abs(np.linalg.det(affine[:3, :3] / lengths)) <", "Lt -> LtE",
+           "NumPy's determinant is the exponential of a logarithm, and that of none is just 0.001"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
 )  # fmt: skip
