@@ -37,6 +37,9 @@ MODEL_FILE = (
     *_unit("kinds", "derive", "soundness", "model_file", "trained_parts"),
     f"{WHOLE}model_file_damage.py", f"{WHOLE}borders_models.py",
 )  # fmt: skip
+PROPERTIES = f"{WHOLE}properties.py"
+BORDERS = (f"{WHOLE}borders_files.py", f"{WHOLE}volumes.py")
+OPENED = (f"{WHOLE}old_files.py", *_unit("files", "localise"), f"{WHOLE}long_tables.py")
 
 TESTS: dict[str, tuple[str, ...]] = {
     "robust/adc.py": (*_unit("rounds"), ALGORITHM, MAPS, ENSEMBLES, f"{WHOLE}any_size.py"),
@@ -188,3 +191,41 @@ for _cases, _modules in (
 ):  # fmt: skip
     for _module in _modules:
         TESTS[_module] += _same_numbers(*_cases)
+
+# Tests of other things that use a module too. They stand behind all others, since only a change
+# that those let through comes as far.
+for _module, _more in {
+    "robust/adc.py": (*_unit("workflow_plan"), PROPERTIES),
+    "robust/iadc.py": (f"{WHOLE}as_pyod.py", PROPERTIES),
+    "robust/weighting.py": (MAPS, ENSEMBLES, *_unit("explain"), PROPERTIES),
+    "robust/by_blocks.py": (f"{WHOLE}any_size_files.py",),
+    "diffusion/noise.py": (STEPS, *_unit("diffusion", "patch_finder")),
+    "diffusion/process.py": (f"{WHOLE}diffusion_training.py",),
+    "loop.py": _unit("diffusion_settings", "localisers_rivals", "patch_finder"),
+    "detectors/aims.py": DIGITS,
+    "detectors/base.py": (PROPERTIES,),
+    "detectors/compiled_views.py": (f"{WHOLE}borders_models.py",),
+    "detectors/deep_svdd.py": (ENSEMBLES,),
+    "detectors/foreign.py": _unit("losses", "rounds", "trained_parts"),
+    "detectors/objectives.py": (*COMPILED[:2], *DIGITS),
+    "detectors/scaling.py": (*_unit("weights_arrive"), COMPILED[1]),
+    "detectors/training.py": DIGITS,
+    "localise/frame.py": (STEPS, *_unit("diffusion_settings")),
+    "localise/intensity.py": (*_unit("soundness", "explain", "report"), MAPS),
+    "localise/nearest.py": LOCALISE[::-1],
+    "localise/patch_finder.py": _unit("localisers_rivals"),
+    "localise/patches.py": (STEPS,),
+    "localise/restorers.py": (STEPS, *_unit("nearest")),
+    "localise/volumes.py": (f"{WHOLE}evaluate.py", *_unit("mri_dicom")),
+    "ordinary.py": _unit("blocks", "multiview"),
+    "thresholds.py": (*_unit("workflow_plan", "blocks", "explain"), f"{WHOLE}any_size.py"),
+    "metrics.py": (*_unit("protocols", "weights_arrive"), f"{WHOLE}any_size.py"),
+    "data/mri/grid.py": (*_unit("mri_brain"), f"{WHOLE}volumes.py"),
+    "data/mri/volume.py": (*_unit("scored_volumes", "findings", "mri_brain"), *BORDERS),
+    "data/mri/prepare.py": (*_unit("mri_datasets", "findings", "report"), f"{WHOLE}volumes.py"),
+    "data/mri/nifti.py": (*_unit("scored_volumes", "findings", "mri_brain"), *BORDERS),
+    "nets/conv.py": DIGITS,
+    "nets/unet.py": (f"{WHOLE}diffusion_training.py",),
+    **dict.fromkeys((m for m in TESTS if m.startswith("model_file/")), OPENED),
+}.items():  # fmt: skip
+    TESTS[_module] += tuple(test for test in _more if test not in TESTS[_module])

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load
 
 from aberra import ADDM
+from aberra.diffusion.noise import NOISES
 from aberra.diffusion.process import linear_schedule
 from aberra.diffusion.training import DiffusionPlan, DiffusionRun
 from aberra.errors import ModelFileError
@@ -191,6 +192,47 @@ def test_whoever_watches_sees_images_and_what_is_left_of_them_in_their_range():
     shown, restored = training().shown(batch)
     assert torch.equal(shown, batch.x)
     assert (float(restored.min()), float(restored.max())) == (-1, 1)  # an untrained one: cut off
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("n_steps", [2, 50])
+def test_every_network_is_told_the_time_as_a_share_of_all_steps(n_steps):
+    run = training(n_steps=n_steps, adversarial_weight=1.0)
+    batch, same = (batch_of(torch.zeros(10, 1, 8, 8), torch.ones(10), 4, 3, 0, CPU) for _ in "ab")
+    told = []
+
+    def telling(x, time):
+        told.append(time)
+        return torch.zeros_like(x)
+
+    t = torch.tensor([0, 1, n_steps // 2, n_steps])
+    run.average = run.denoiser = telling
+    _, restored = run.shown(batch)
+    at = {2: 1, 50: 10}[n_steps]  # a fifth of the steps, and one at least
+    torch.testing.assert_close(told.pop(), torch.full((4,), at / n_steps))
+    # Where no noise is seen, what is left is x_t itself, made as bright as x_0.
+    eps, kept = same.fields(NOISES["pyramid"]), run.schedule.alpha_bar[at]
+    clear = ((1 - kept) / kept).sqrt() * eps
+    torch.testing.assert_close(restored, clear.clamp(-1, 1), check_dtype=False)
+    run.guess(batch.x, t)
+    torch.testing.assert_close(told.pop(), t / n_steps)
+    judge = Judge(told)
+    run.verdicts(judge, batch.x, batch.x, t)
+    torch.testing.assert_close(told.pop(), torch.cat([t, t]) / n_steps)
+    run.frozen_verdict(judge, batch.x, t)
+    torch.testing.assert_close(told.pop(), t / n_steps)
+
+
+class Judge(torch.nn.Module):
+    """A discriminator that notes which time it is told."""
+
+    def __init__(self, told):
+        super().__init__()
+        self.told = told
+
+    def forward(self, x, time):
+        self.told.append(time)
+        return x
 
 
 def test_weights_of_zero_teach_nothing():

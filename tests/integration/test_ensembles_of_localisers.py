@@ -7,6 +7,7 @@ from sklearn.exceptions import NotFittedError
 from aberra import ADC, IADC, OCSVM, IntensityThreshold, load, save
 from aberra.contract.maps import CALIBRATION_IMAGES, foreground, upper_quantile
 from aberra.errors import DataError
+from aberra.robust.committee import Committee
 from aberra.robust.weighting import importance_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
@@ -84,6 +85,26 @@ def test_maps_and_scores_are_those_of_the_two_methods(images):
     assert maps.tobytes() == model.anomaly_map(images).tobytes()
     assert scores.tobytes() == model.anomaly_score(images).tobytes()
     np.testing.assert_allclose(scores, model.training_scores())
+
+
+@pytest.mark.parametrize(("at_a_time", "asked"), [(4, [4, 4, 4]), (10, [10]), (None, [10])])
+def test_members_are_asked_about_as_many_images_at_a_time_as_they_take(
+    images, at_a_time, asked, monkeypatch
+):
+    model, sizes = fitted(ADC, images), []
+    ten, ways = images[:10], ("maps", "restored", "maps_and_scores")
+    before = [ask(ten) for ask in (model.anomaly_map, model.reconstruct, model.maps_and_scores)]
+
+    def counted(answer):
+        return lambda members, tile: sizes.append(len(tile)) or answer(members, tile)
+
+    for name in ways:
+        monkeypatch.setattr(Committee, name, counted(getattr(Committee, name)))
+    monkeypatch.setattr(model.members_, "tile_rows", at_a_time)
+    after = [ask(ten) for ask in (model.anomaly_map, model.reconstruct, model.maps_and_scores)]
+    assert sizes == 3 * asked
+    for one, other in zip((*before[:2], *before[2]), (*after[:2], *after[2]), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
 
 
 def test_images_of_another_size_are_refused_and_change_nothing(images):

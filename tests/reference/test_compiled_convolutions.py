@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from aberra.detectors import convolutions
+from aberra.detectors import compiled_convolutions, compiled_maps, compiled_training, convolutions
 from aberra.detectors.aims import State, to_centre, to_reconstruct
 from aberra.detectors.compiled_convolutions import loss_and_gradient
 from aberra.detectors.conv_chain import can_be_compiled, chain_of_convolutions
@@ -110,6 +110,36 @@ def test_iadc_6_of_small_convolutions_is_the_tagged_objective(name):
     assert_close(case.compiled(to_centre(centre)), case.tagged(objective))
 
 
+@pytest.mark.parametrize("n_layers", [1, 2])
+def test_the_loops_are_the_same_in_python_where_views_have_an_end(n_layers, monkeypatch):
+    # Compiled code reads on behind the end of a view, and finds what a wrong one should not have.
+    case = Case(PLANS["odd"][:n_layers], 3)
+    aim = to_reconstruct() if n_layers == 2 else to_centre(np.linspace(-1, 1, 18, dtype=np.float32))
+    expected = case.compiled(aim)
+    for module in (compiled_maps, compiled_training, compiled_convolutions):
+        for name, function in vars(module).items():
+            if hasattr(function, "py_func"):
+                monkeypatch.setattr(module, name, function.py_func)
+    assert_close(case.compiled(aim), expected)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_layer_has_just_the_room_that_its_maps_take(name):
+    chain = chain_of_convolutions(*PLANS[name])
+    for k, pad in enumerate(chain.pad):
+        (height, width), (high, wide) = chain.side[k], chain.side_out[k]
+        assert (high, wide) == (height + 2 * pad - 4, width + 2 * pad - 4)  # kernels of 5 x 5
+        room = [np.diff(part)[k] for part in (chain.padded, chain.products, chain.gradients)]
+        assert room[0] == chain.n_in[k] * (height + 2 * pad) * (width + 2 * pad)
+        assert room[1] == chain.n_out[k] * high * wide
+        # Kernels that run back over the gradients leave the maps with which the layer began.
+        assert room[2] == chain.n_out[k] * (height + 4) * (width + 4)
+        assert np.diff(chain.weights)[k] == chain.n_in[k] * chain.n_out[k] * 25
+        assert np.diff(chain.units)[k] == chain.n_out[k]
+    assert {part[0] for part in (chain.padded, chain.products, chain.gradients)} == {0}
+    assert np.diff(chain.weights)[-1] == chain.n_features * chain.n_code
+
+
 @pytest.mark.parametrize("aim", ["reconstruct", "centre"])
 def test_small_convolutions_train_as_in_torch(aim, monkeypatch):
     generator = np.random.default_rng(0)
@@ -147,3 +177,19 @@ def test_only_the_lenets_of_few_maps_are_compiled():
         assert convolutions.is_small(wide) == (n_maps == 16)
     assert not can_be_compiled(*strided((1, 28, 28), 10))
     assert not can_be_compiled(*strided((1, 28, 28), None))
+
+
+@pytest.mark.parametrize("small", [True, False])
+def test_small_networks_are_compiled_unless_their_codes_lie_on_the_sphere(small, monkeypatch):
+    called = []
+    monkeypatch.setattr(convolutions, "is_small", lambda *plans: small)
+    for name in ("train_compiled", "train_convolutions"):
+        monkeypatch.setattr(convolutions, name, lambda *_, name=name, **__: called.append(name))
+    encoder, decoder = (ConvStack(plan, [Twister(1)]) for plan in odd_plans())
+    lessons = Lessons(None, np.zeros((1, 4), np.int64), None, [], None)
+    for on_sphere in (True, False):
+        convolutions.train_to_reconstruct(encoder, decoder, lessons, on_sphere)
+    convolutions.train_to_centre(encoder, np.zeros((1, 18, 1), np.float32), lessons)
+    convolutions.train_subspace(encoder, decoder, np.zeros((1, 2, 18)), lessons, (0.1, 0.1))
+    ways = {False: "train_convolutions", True: "train_compiled"}
+    assert called == [ways[compiled] for compiled in (False, small, small, False)]

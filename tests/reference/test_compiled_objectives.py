@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from aberra.detectors import compiled_training
 from aberra.detectors.aims import State, chain_of, to_centre, to_reconstruct
 from aberra.detectors.compiled_training import loss_and_gradient
 from aberra.detectors.objectives import (
@@ -116,3 +117,37 @@ def test_iadc_8_compiled_is_the_tagged_objective(seed, lambda1, lambda2):
         )
     )
     assert_close(found, expected)
+
+
+def test_only_rsrae_has_a_layer_that_is_its_subspace():
+    assert to_centre(np.ones(2, np.float32)).subspace < 0
+    assert to_reconstruct().subspace < 0
+    assert tuple(to_reconstruct(2, 0.5, 0.25)[1:]) == (2, 0.5, 0.25)
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_the_loops_are_the_same_in_python_where_views_have_an_end(seed, monkeypatch):
+    # Compiled code reads on behind the end of a view, and finds what a wrong one should not have.
+    k, found = len(Case(seed).hidden), {}
+    for way in ("compiled", "python"):
+        for aim in ("rsrae", "sphere", "centre"):
+            case = Case(seed, 2)
+            half = [NORMALISED] * k
+            back = [case.code, *case.hidden[::-1], case.d]
+            if aim == "centre":
+                found[way, aim] = case.compiled(
+                    [case.d, *case.hidden, case.code],
+                    [*half, LINEAR],
+                    to_centre(np.ones(case.code, np.float32)),
+                )
+                continue
+            found[way, aim] = case.compiled(
+                [case.d, *case.hidden, *back],
+                [*half, SPHERE if aim == "sphere" else LINEAR, *half, LINEAR],
+                to_reconstruct(k, 0.2, 0.3) if aim == "rsrae" else to_reconstruct(),
+            )
+        for name, function in vars(compiled_training).items():
+            if hasattr(function, "py_func"):
+                monkeypatch.setattr(compiled_training, name, function.py_func)
+    for aim in ("rsrae", "sphere", "centre"):
+        assert_close(found["python", aim], found["compiled", aim])

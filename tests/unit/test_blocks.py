@@ -1,5 +1,7 @@
 """Sources of blocks, and states that do not depend on how the rows were cut."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pyarrow.dataset as ds
@@ -150,6 +152,17 @@ def test_as_many_are_flagged_as_stand_out_whether_or_not_they_are_kept_as_they_a
                 assert found == 1.0  # the highest that does not stand out
     few = ScoreSketch(0.0).add(0, np.r_[np.full(20, -60.0), 50.0, 49.0])
     assert _discovered(few, ordinary, 0.2) == ordinary.middle  # not below the middle
+
+
+@pytest.mark.parametrize(("p", "flagged"), [(0.25, 4), (0.2501, 0)])
+def test_a_chance_that_is_just_allowed_stands(p, flagged):
+    # Of four scores each is just as unlikely as a rate of 1 allows, or a little less so.
+    law = SimpleNamespace(
+        middle=0.0, p_values=lambda s: p * (5 - np.asarray(s)), score_of=lambda share: 0.0
+    )
+    few = ScoreSketch(0.0).add(0, np.array([4.0, 3.0, 2.0, 1.0]))
+    found = _discovered(few, law, 1.0)
+    assert (few.top > found).sum() == flagged
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 100.0])

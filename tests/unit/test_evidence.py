@@ -8,6 +8,7 @@ import pytest
 
 from aberra import IADC
 from aberra.detectors.evidence import evidence
+from aberra.rng import stream
 
 
 @pytest.fixture
@@ -242,3 +243,51 @@ def test_forged_evidence_is_refused(rng):
     ):
         with pytest.raises(ValueError, match=words):
             replace(found, **changed)
+
+
+def nats_by_hand(gaps, nats):
+    """Return the nats of a row's gaps: the rarest once, all others twice."""
+    own = sorted(nats[gaps])
+    return own[-1] + 2 * sum(own[:-1]) if own else 0.0
+
+
+def usual_by_hand(rows):
+    """Return the three things that may be usual: the mean, three quarters of the rows, chance."""
+    n, d = rows.shape
+    share = (np.isnan(rows).sum(axis=0) + 0.5) / (n + 1)
+    nats = -np.log(share)
+    each = [nats_by_hand(row, nats) for row in np.isnan(rows)]
+    drawn = stream(0, d).random((4096, d)) < share
+    odd = sorted((nats_by_hand(row, nats) for row in drawn), reverse=True)
+    by_chance = max(x - np.log(4096 / k) for k, x in enumerate(odd, 1) if k > 10)
+    return (share * nats).sum(), np.quantile(each, 0.75), by_chance
+
+
+@pytest.mark.parametrize("case", ["few", "blocks", "scattered"])
+def test_usual_is_the_largest_of_the_mean_of_most_rows_and_of_chance(rng, case):
+    rows = rng.normal(size=(4000 if case == "few" else 400, 6))
+    if case == "few":
+        rows[0, 0] = np.nan
+    elif case == "blocks":
+        rows[:130, :4] = np.nan
+    else:
+        rows[rng.random(rows.shape) < [0.02, 0.05, 0.1, 0.2, 0.01, 0.15]] = np.nan
+    three = usual_by_hand(rows)
+    found = evidence(rows)
+    assert found.usual_gaps == pytest.approx(max(three))
+    assert int(np.argmax(three)) == ["few", "blocks", "scattered"].index(case)
+    odd = rng.normal(size=(3, 6))
+    odd[1, :5] = odd[2, 2] = np.nan
+    gaps = [nats_by_hand(row, found.gap_nats) for row in np.isnan(odd)]
+    np.testing.assert_allclose(found._gaps(odd), np.maximum(np.array(gaps) - max(three), 0))
+
+
+@pytest.mark.parametrize("at_a_time", [1, 7, 300])
+def test_gaps_are_weighed_the_same_however_many_rows_at_a_time(rng, at_a_time, monkeypatch):
+    rows = rng.normal(size=(300, 4))
+    rows[:90, :2] = np.nan
+    rows[rng.random(rows.shape) < 0.05] = np.nan
+    whole = evidence(rows)
+    monkeypatch.setattr("aberra.detectors.evidence.BLOCK", at_a_time)
+    assert evidence(rows).usual_gaps == whole.usual_gaps
+    assert whole.usual_gaps == pytest.approx(max(usual_by_hand(rows)))

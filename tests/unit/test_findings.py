@@ -23,7 +23,7 @@ from aberra.data.sources import kind_of_path
 from aberra.errors import ArgumentError, DataError, ModelFileError
 from aberra.localise.findings import findings, findings_csv, findings_json
 from aberra.localise.healthy import CalmScan, HealthyScans, healthy_scans
-from aberra.localise.relative import SHARES, HealthyHeights, SliceMaps, _plane
+from aberra.localise.relative import SHARES, HealthyHeights, SliceMaps, _percentiles, _plane
 from aberra.localise.volumes import across_slices, score_scan, score_volume
 from aberra.recipe import Recipe
 from aberra.workflow import fit_scans, score, training_scans
@@ -286,6 +286,28 @@ def test_what_is_usual_at_a_place_and_what_is_not_is_written_out():
         k = tuple(place)
         expected = np.interp(maps[k], [level[k] for level in levels], 100 * SHARES)
         assert percentile[k] == pytest.approx(expected, abs=0.01)
+
+
+def test_where_healthy_scans_show_one_height_only_what_is_higher_is_odd():
+    shares = [0, 1, 5, 25, 50, 75, 90, 95, 98, 99, 99.5, 99.9, 100]
+    np.testing.assert_allclose(100 * SHARES, shares)
+    maps = np.ones((3, 16, 16), np.float32)
+    usual = HealthyHeights.of([SliceMaps(maps, np.ones(maps.shape, bool), np.arange(3.0))])
+    assert np.array(usual.table).shape == (2, 4, 4, 15)
+    for height, expected in ((0.999, 0.0), (1.0, 99.9), (1.001, 100.0)):
+        percentile, z = usual.relative(np.full_like(maps, height), np.arange(3.0))
+        np.testing.assert_allclose(percentile, expected, rtol=1e-6)
+        assert np.isfinite(z).all()
+        assert (np.sign(z) == np.sign(height - 1)).all()
+
+
+@pytest.mark.parametrize("height", range(13))
+def test_a_height_that_is_just_one_of_the_levels_has_its_percentile(height):
+    levels = np.arange(13, dtype=np.float32)[:, None, None, None]
+    for part in (0.0, 0.25):
+        (found,) = _percentiles(np.full((1, 1, 1), height + part, np.float32), levels).flat
+        low, high = 100 * SHARES[[height, min(height + 1, 12)]]
+        assert found == pytest.approx(low + part * (high - low), rel=1e-6)
 
 
 def test_the_largest_piece_of_a_healthy_scan_is_counted_above_the_final_height():

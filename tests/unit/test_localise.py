@@ -155,6 +155,15 @@ def test_map_styles_in_closed_form():
     assert MapStyle("absolute")(two, torch.zeros_like(two)).flatten().tolist() == [0.0, 0.5, 1.0]
 
 
+@pytest.mark.parametrize("side", range(1, 9))
+def test_a_square_with_a_pixel_in_its_middle_has_an_odd_side(side):
+    if side % 2:
+        assert MapStyle("squared", side).smooth == side
+    else:
+        with pytest.raises(ValueError, match=f"must be odd, but got {side}"):
+            MapStyle("squared", side)
+
+
 def test_smoothing_is_the_mean_of_the_neighbours_that_exist():
     maps = torch.tensor([[[[1.0, 2.0, 6.0]]]])
     assert smoothed(maps, 3).flatten().tolist() == [1.5, 3.0, 4.0]

@@ -2,6 +2,7 @@
 
 from copy import copy
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -497,3 +498,19 @@ def test_widths_of_the_presets():
         "medium": ((32, 64, 128, 128), (128, 64, 32, 32)),
         "paper": ((32, 64, 128, 128, 128), (128, 64, 32, 32, 32)),
     }
+
+
+def test_whoever_watches_sees_images_and_what_a_network_makes_of_them():
+    batch = SimpleNamespace(x=torch.arange(8.0).reshape(2, 1, 2, 2))
+    dense = SimpleNamespace(encode=lambda x: (x + 1, x - 99), decode=lambda z: 10 * z)
+    parts = SimpleNamespace(encoder=lambda x: x + 1, generator=lambda z: 10 * z)
+    codes = SimpleNamespace(
+        vqvae=SimpleNamespace(encode=lambda x: x + 3, decode=lambda e: 5 * e),
+        codes=lambda z: z - 2,
+        embedded=lambda codes: 2 * codes,
+    )
+    nets = {SpatialRun: lambda x: 10 * (x + 1), DenseRun: dense, AnoGANRun: parts, VQRun: codes}
+    for run, net in nets.items():
+        images, restored = run.shown(SimpleNamespace(net=net), batch)
+        assert images is batch.x
+        assert torch.equal(restored, 10 * (batch.x + 1))

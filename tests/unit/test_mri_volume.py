@@ -181,3 +181,9 @@ def test_reoriented_scans_keep_their_source_and_lie_where_they_lay():
         back = np.rint(there.to_voxels(scan.to_world(voxel))).astype(int)
         assert there.array[tuple(back)] == scan.array[tuple(voxel)]
     assert scan_of(np.eye(4)).where == "The scan"
+
+
+def test_a_scan_lies_in_the_scanners_world_unless_another_is_named():
+    scan = scan_of(np.eye(4))
+    assert (scan.space, scan.axes, scan.source) == (1, None, None)
+    assert [direction_letters(direction_matrix(letters)) for letters in EVERY] == EVERY

@@ -8,8 +8,8 @@ import pytest
 
 from aberra import ADC, IADC, MultiView, load, save
 from aberra.detectors.column_tails import column_tails
-from aberra.detectors.compiled_forest import best_cut, path_length
-from aberra.detectors.compiled_views import pooled_nats
+from aberra.detectors.compiled_forest import best_cut, parted, path_length, slope, sort, walk
+from aberra.detectors.compiled_views import mean_surprise, pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
 from aberra.detectors.landmarks import Landmarks, landmarks
@@ -265,6 +265,19 @@ def test_a_view_that_may_lift_adds_its_part_of_what_it_is_above_the_mean():
     np.testing.assert_allclose(found, [2 + 0.25 * (3 - 2) + 0.5 * (8 - 2), 3], atol=1e-9)
 
 
+def test_deviates_beyond_the_table_count_as_its_ends():
+    table = np.arange(-8 * 64, 40 * 64 + 1) / 64  # nats that are the deviate itself
+    for z, ends in (((-7.99, -8.0, -9.0), (-7.99, -8, -8)), ((39.5, 41.0, 60.0), (39.5, 40, 40))):
+        views = np.expm1(SKEW * np.array([z])) / SKEW
+        one, none = np.ones(1), np.zeros(1)
+        found = pooled_nats(views, none, one, SKEW, table, one, none)
+        np.testing.assert_allclose(found, ends, atol=1 / 64 + 1e-9)
+        np.testing.assert_allclose(found[0], z[0], atol=1e-9)
+        assert found[1] == found[2]
+    lowest = pooled_nats(np.array([[-1e9, -2.4]]), none, one, SKEW, table, one, none)
+    np.testing.assert_allclose(lowest, [-8, max(-8, np.log1p(-2.4 * SKEW) / SKEW)], atol=1e-9)
+
+
 def test_of_a_long_table_as_many_rows_as_stated_are_looked_at_each_once(monkeypatch):
     for n in (16_384, 16_385):
         rows = np.arange(n)[:, None]
@@ -406,3 +419,79 @@ def test_the_covariance_is_that_of_the_nearest_four_fifths_of_the_trust(start):
     expected = mahalanobis(rows, rows[near], trust[near], 0.02)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert found[:60].min() > 5 * found[60:].max()
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_eight_steps_from_two_starts_and_the_smaller_volume_wins(seed):
+    generator = np.random.default_rng(seed)  # of rows that fill a square steps take long to end
+    rows, trust = generator.uniform(-1, 1, size=(1000, 2)), generator.uniform(0.5, 1.5, 1000)
+    starts = (
+        mahalanobis(rows, rows, trust, 1e-6),
+        np.abs(rows - np.median(rows, axis=0)).sum(axis=1),
+    )
+    found = robust_ellipse(rows, trust, 1e-6).oddness(rows)
+    for n_steps in (7, 8, 9):
+        ends = []
+        for far in starts:
+            for _ in range(n_steps):
+                near = far <= quantiles(far, trust, (0.8,))[0]
+                far = mahalanobis(rows, rows[near], trust[near], 1e-6)
+            volume = np.linalg.slogdet(np.cov(rows[near].T, aweights=trust[near], bias=True))[1]
+            ends.append((volume, far))
+        best = min(ends, key=lambda end: end[0])[1]
+        assert np.allclose(found, best, rtol=1e-5) == (n_steps == 8)
+
+
+def test_what_varies_by_rounding_only_is_not_cut():
+    own, half = np.arange(2), np.repeat([0.0, 1.0], 10)
+    for gap, there in ((1.8e-6, False), (2.4e-6, True)):  # the variance is a quarter of its square
+        rows = np.float32([[0, 1], [gap, 1]])
+        assert (slope(rows, own, 0) != 0) == there
+        assert slope(rows, own, 1) == 0
+    for size, there in ((1.8e-9, False), (2.4e-9, True)):  # the deviation is half of it
+        gain, place = best_cut(size * half, True, np.empty((3, 20)))
+        assert (gain, place) == (pytest.approx((1, size / 2)) if there else (-1, 0))
+    large = np.float32([[0, 0], [3e6, 3e6]])  # relative to what is there, however large
+    assert slope(large, own, 0) != 0
+
+
+@pytest.mark.parametrize("n", [31, 32, 33, 70])
+def test_the_loops_are_the_same_in_python_where_views_have_an_end(n):
+    rng = np.random.default_rng(n)
+    rows = single(rng.normal(size=(n, 3)))
+    values = rng.integers(0, 9, n) / 2
+    for function in (sort, sort.py_func):
+        given = values.copy()
+        function(given)
+        np.testing.assert_array_equal(given, np.sort(values))
+    for pooled in (True, False):
+        cuts = [
+            cut(np.sort(values), pooled, np.empty((3, n))) for cut in (best_cut, best_cut.py_func)
+        ]
+        np.testing.assert_allclose(*cuts, rtol=1e-12)
+    columns, plane = np.int32([0, 2]), np.float32([0.5, -1.0, 0.1])
+    below = rows[:, 0] * plane[0] + rows[:, 2] * plane[1] <= plane[2]
+    for part in (parted, parted.py_func):
+        order = np.arange(n)
+        assert part(rows, order, columns, plane) == below.sum()
+        assert set(order[: below.sum()]) == set(np.flatnonzero(below))
+    nodes = columns[None].repeat(3, 0), plane[None].repeat(3, 0), np.int32([1, 1, 2])
+    nodes[1][1:] = 0  # two leaves, which lead to themselves
+    for way in (walk, walk.py_func):
+        total = np.ones(n)
+        way(rows, *nodes, np.float32([9, 2, 3]), np.int32([0, 1]), 2, total)
+        np.testing.assert_array_equal(total, 1 + np.where(below, 2, 3) + 2)
+
+
+@pytest.mark.parametrize("n", [1, 5])
+def test_rows_are_scored_the_same_in_python_where_views_have_an_end(n):
+    rng = np.random.default_rng(n)
+    rows, start = single(rng.normal(size=(n, 3))), np.float32([-1, 0, 0.5])
+    per_unit, nats = np.float32([4, 4, 0]), single(rng.random((3, 10)))
+    found = np.empty((2, n))
+    for one, way in zip(found, (mean_surprise, mean_surprise.py_func), strict=True):
+        way(rows, start, per_unit, nats, one)
+    np.testing.assert_allclose(*found)
+    views, table = rng.normal(size=(2, n)), np.linspace(0, 9, 48 * 64 + 1)
+    given = np.zeros(2), np.ones(2), SKEW, table, np.full(2, 0.5), np.array([0.0, 0.4])
+    np.testing.assert_allclose(pooled_nats(views, *given), pooled_nats.py_func(views, *given))

@@ -9,7 +9,16 @@ from aberra import IADC, IntensityThreshold, NearestHealthy, load, save
 from aberra.errors import DataError, RoundsExhaustedWarning
 from aberra.localise.harmonise import harmonised
 from aberra.localise.intensity import weighted_median
-from aberra.localise.nearest import averages, blended, nearest_rows, spread_of, thumbnails
+from aberra.localise.nearest import (
+    Atlases,
+    Comparison,
+    atlas_of,
+    averages,
+    blended,
+    nearest_rows,
+    spread_of,
+    thumbnails,
+)
 from aberra.localise.restorers import MapStyle
 
 ONES = torch.ones(8)
@@ -258,3 +267,71 @@ def test_an_ensemble_trusts_dirty_images_less():
 def test_thumbnails_of_one_pixel_are_compared():
     others = torch.tensor([[0.1], [0.5], [0.4]])
     assert nearest_rows(torch.tensor([[0.48]]), others, 2).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("side", "grid"), [((48, 64), (48, 64)), ((128, 96), (64, 48))])
+def test_images_are_kept_with_64_pixels_along_their_longest_side(side, grid):
+    images = np.random.default_rng(0).random((5, 1, *side))
+    model = NearestHealthy(holdout=0, random_state=0).fit(images)
+    assert model.members_.frame.grid == grid
+    assert model.members_.nets[0].images.shape == (5, 1, *grid)
+    small = NearestHealthy(holdout=0, image_size=16, random_state=0).fit(images)
+    assert max(small.members_.frame.grid) == 16
+
+
+@pytest.mark.parametrize(("shape", "n"), [((3, 16, 20), 768), ((1, 8, 40), 128), ((2, 5, 4), 40)])
+def test_a_thumbnail_has_16_pixels_a_side_or_as_many_as_there_are(shape, n):
+    assert thumbnails(torch.rand(2, *shape)).shape == (2, n)
+
+
+def test_the_worst_pixels_choose_no_neighbour_and_equals_come_in_their_order():
+    image = torch.zeros(1, 20)
+    others = torch.zeros(4, 20)
+    others[0, :3] = 9.0  # three of twenty are left out
+    others[1, :4] = 0.1
+    others[2, :4] = 9.0
+    assert nearest_rows(image, others, 4).tolist() == [0, 3, 1, 2]
+    assert nearest_rows(image, others[[3, 3, 3]], 2).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(("n", "n_kept", "groups"), [(4, 9, 1), (11, 9, 2), (12, 9, 3), (40, 7, 7)])
+def test_there_are_four_images_for_every_average_and_no_more_than_n_kept(
+    n, n_kept, groups, monkeypatch
+):
+    monkeypatch.setattr("aberra.localise.nearest.averages", lambda *given: given[2])
+    model = NearestHealthy(keep="averages", n_kept=n_kept)
+    assert model._kept(torch.zeros(n, 1, 4, 4), torch.ones(n), 0) == groups
+
+
+def test_images_are_drawn_in_proportion_to_their_weights():
+    images = torch.arange(100.0)[:, None, None, None]
+    weights = torch.where(torch.arange(100) < 50, 9.0, 1.0)
+    kept = []
+    for seed in range(40):
+        drawn, trust = NearestHealthy(n_kept=10)._kept(images, weights, seed)
+        assert (drawn.flatten().diff() > 0).all()  # in their order, each once
+        kept += trust.tolist()
+    assert len(kept) == 400
+    assert np.mean(np.array(kept) == 9) == pytest.approx(0.9, abs=0.06)
+
+
+@pytest.mark.parametrize(("k", "median_of"), [(1, 1), (5, 1), (9, 1), (15, 3)])
+def test_intensities_are_set_right_twice_each_time_by_the_neighbours_found_last(
+    k, median_of, monkeypatch
+):
+    levels = torch.linspace(-1, 1, 41)
+    asked = []
+
+    def brighter(image, middle):
+        asked.append((float(image[0, 0, 0]), float(middle[0, 0, 0])))
+        return middle + 0.25
+
+    monkeypatch.setattr("aberra.localise.nearest.harmonised", brighter)
+    net = atlas_of(levels[:, None, None, None].expand(41, 1, 8, 8), torch.ones(41))
+    members = Atlases(frame=None, style=None, comparison=Comparison(k, True, True), nets=[net])
+    image = torch.full((1, 8, 8), -0.4)
+    ((seen, _, _),) = members.compared(net, image[None])
+    assert median_of == max(1, k // 5)
+    assert [one for one, _ in asked] == pytest.approx([-0.4, -0.4])  # always the image as it was
+    assert [middle for _, middle in asked] == pytest.approx([-0.4, -0.15])
+    torch.testing.assert_close(seen, torch.full((1, 8, 8), 0.1))

@@ -63,6 +63,14 @@ def test_an_image_without_a_body_still_takes_patches():
     assert covers(batch.x, batch, signs(4, 1)).flatten(1).amax(dim=1).min() > 0
 
 
+def test_a_patch_has_four_pixels_at_least_and_covers_all_where_there_are_no_more():
+    batch = drawn(torch.zeros(16, 1, 2, 2))
+    cover = covers(batch.x, batch, signs(16, 1)).flatten(1)
+    torch.testing.assert_close(cover.amin(dim=1), torch.full((16,), 0.5))  # the edge runs there
+    alone = drawn(torch.zeros(4, 1, 1, 1))
+    assert (covers(alone.x, alone, signs(4, 1)) == 0.5).all()
+
+
 def test_bright_patches_are_brighter_and_dark_ones_darker():
     batch = drawn(heads())
     inside = body(batch.x).expand_as(batch.x)

@@ -165,6 +165,19 @@ def test_a_file_keeps_all_of_ten_thousand_rows_and_some_of_more():
     assert empty.as_saved() is empty
 
 
+def test_a_row_that_is_just_half_trusted_is_not_in_doubt(monkeypatch):
+    for trust, clean, low in (
+        (0.5, True, 0),
+        (0.499, False, 0),
+        (0.25, False, 0),
+        (0.249, False, 1),
+    ):
+        said = np.array([1.0, trust, 1.0])
+        monkeypatch.setattr("aberra.robust.history.apart_weights", lambda s, said=said: said)
+        history = history_of(np.zeros(3), trust="apart")
+        assert (history.clean, history.n_low(0)) == (clean, low)
+
+
 def test_a_clean_round_of_a_file_is_known_by_its_reason():
     clean, odd = np.random.default_rng(1).normal(size=300), np.r_[np.zeros(150), np.ones(150)]
     sample = history_of(clean)[0].of_rows(np.arange(9, dtype=np.int32), np.ones(300))

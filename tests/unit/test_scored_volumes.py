@@ -89,6 +89,19 @@ def test_a_height_that_is_the_threshold_is_not_flagged():
     np.testing.assert_allclose(sizes, np.array([[0.016], [0.008], [0.008], [0.0]]) * [1, 1])
 
 
+def test_of_a_healthy_scan_only_what_was_looked_at_in_its_brain_is_kept():
+    heights = 1 + np.random.default_rng(0).random(SHAPE, dtype=np.float32)  # everywhere
+    scored = replace(score_volume(Fixed(), SCAN, PLAIN, BRAIN, np.inf), anomaly_map=heights)
+    inside = ON_SLICES & BRAIN
+    assert inside.sum() < min(ON_SLICES.sum(), BRAIN.sum())
+    calm = CalmScan.of(scored, BRAIN)
+    np.testing.assert_array_equal(calm.values, heights[inside])
+    np.testing.assert_array_equal(np.unpackbits(calm.where)[: inside.size], inside.ravel())
+    assert calm.shape == SHAPE
+    voxel = abs(np.linalg.det(SCAN.affine[:3, :3])) / 1000
+    assert calm.largest(0.5) == pytest.approx(inside.sum() * voxel)
+
+
 def test_what_lies_half_way_is_neither_flagged_nor_brain():
     thick = replace(PLAIN, step=4.0)  # every second plane of voxels lies between two slices
     maps = np.zeros((5, 16, 16), np.float32)

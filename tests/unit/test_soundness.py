@@ -16,7 +16,7 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC, OneClassSVM
 
-from aberra import IADC, IntensityThreshold, MultiView
+from aberra import ADC, IADC, IntensityThreshold, MultiView
 from aberra.contract.feedback import Feedback
 from aberra.declare import Within
 from aberra.errors import ModelFileError
@@ -256,6 +256,49 @@ def test_a_localiser_whose_parts_do_not_fit_is_refused():
     ):
         with pytest.raises((ModelFileError, ValueError, RuntimeError)):
             check_sound(spoilt(model, **change), True)
+
+
+@pytest.mark.parametrize("grid", [(9, 8), (8, 9), (9, 9)])
+def test_maps_are_drawn_on_no_larger_a_grid_than_the_images_have(grid):
+    model = IntensityThreshold(holdout=0).fit(np.random.default_rng(0).random((5, 1, 8, 8)))
+    frame = model.members_.frame
+    larger = replace(model.members_, frame=replace(frame, grid=grid))
+    with pytest.raises(ModelFileError, match="is larger than the images"):
+        check_sound(spoilt(model, members_=lambda _: larger), True)
+    for shape in ((1, 8, 9), (1, 9, 8), (2, 8, 8)):
+        with pytest.raises(ModelFileError, match="but the frame has"):
+            check_sound(spoilt(model, image_shape_=lambda _, shape=shape: shape), True)
+
+
+@pytest.mark.parametrize("name", ["threshold_", "map_threshold_"])
+def test_an_ensemble_of_localisers_has_its_thresholds_and_its_maps(name, model):
+    images = np.random.default_rng(0).random((8, 1, 6, 6))
+    maps = ADC(IntensityThreshold(holdout=0), n_members=2, random_state=0).fit(images)
+    check_sound(maps, True)
+    with pytest.raises(ModelFileError, match=f"{name}.*above NaN"):
+        check_sound(spoilt(maps, **{name: lambda _: np.nan}), True)
+    without = copy(maps)
+    del without.map_threshold_
+    with pytest.raises(ModelFileError, match="no pixel could be flagged"):
+        check_sound(without, True)
+    for parts in (model.members_.parts, [*maps.members_.parts, *model.members_.parts]):
+        other = replace(maps.members_, parts=parts)
+        with pytest.raises(ModelFileError, match="they draw no maps"):
+            check_sound(spoilt(maps, members_=lambda _, other=other: other), True)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_scores_of_training_rows_are_finite_and_the_rounds_ended_for_a_reason(model, value):
+    def with_scores(history):
+        scores = history[-1].scores.copy()
+        scores[7] = value
+        rounds = [replace(one, scores=scores) for one in history]
+        return replace(history, rounds=rounds)
+
+    with pytest.raises(ModelFileError, match="scores of the training samples are not finite"):
+        check_sound(spoilt(model, history_=with_scores), True)
+    with pytest.raises(ModelFileError, match="'bored' is no reason"):
+        check_sound(spoilt(model, history_=lambda h: replace(h, reason="bored")), True)
 
 
 def test_settings_of_a_model_hold_as_those_of_a_fit_do(model):

@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 
 from aberra import MultiView, Stream
 from aberra.errors import DataError
+from aberra.robust.levels import Levels
 from aberra.robust.stream import _numeric
 
 
@@ -250,3 +251,34 @@ def test_batches_of_another_width_are_refused():
         stream.anomaly_score(np.zeros((4, 3)))
     with pytest.raises(DataError, match="at least one row"):
         stream.partial_fit(np.zeros((0, 2)))
+
+
+def test_a_level_is_forgotten_when_a_tenth_of_the_remembered_rows_is_older(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Levels, "forget", lambda levels, place: asked.append(place))
+    stream = small(half_life=1e9, refit_every=50, n_rows=100)
+    stream.partial_fit(numbered(1))
+    assert asked == [4, 9]  # a tenth of the way into 50 rows, and into 100
+    assert stream._places.tolist() == list(range(100))
+    stream.partial_fit(numbered(1))
+    assert asked[-1] == int(np.quantile(stream._places, 0.1))
+
+
+def test_rows_that_stay_where_they_are_keep_their_type():
+    rows = np.arange(200).reshape(100, 2) % 7
+    stream = small().partial_fit(rows)
+    assert stream.rows_.dtype == stream.aligned(rows).dtype == rows.dtype
+    frame = pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1] / 2})
+    known = small().partial_fit(frame)
+    assert known.aligned(frame) is frame
+    assert known.rows_.dtypes.tolist() == frame.dtypes.tolist()
+
+
+def test_the_first_batch_is_fitted_at_once_and_only_what_is_complete_later():
+    stream = small(refit_every=30)
+    sizes = []
+    for rows in np.split(np.concatenate(batches(2)), [70, 99, 100, 129, 160]):
+        stream.partial_fit(rows)
+        sizes.append((stream.n_seen_, stream._n_taken, stream.n_fits_))
+    assert sizes == [(70, 70, 1), (99, 70, 1), (100, 100, 2), (129, 100, 2), (160, 160, 3),
+                     (200, 190, 4)]  # fmt: skip

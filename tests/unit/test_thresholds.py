@@ -1,5 +1,7 @@
 """The label-free thresholds: closed forms, invariances, and the odd shapes scores can take."""
 
+import inspect
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,6 +17,7 @@ from aberra.thresholds import (
     DEFAULT,
     RULES,
     WHERE,
+    _top_component,
     consensus,
     described,
     fdr,
@@ -470,3 +473,110 @@ def test_the_spread_above_the_median():
             assert (middle_and_upper_spread(s)[1] > 0) is there
     assert bulk(np.array([1.0, 1, 1, 1, 5])) == Bulk(1, bulk(np.array([-3.0, 1, 1, 5, 9])).scale)
     assert bulk(np.full(4, 2.0)).scale == pytest.approx(0.4 / np.expm1(0.4 * 0.67449))
+
+
+# Settings and edges
+
+
+def test_the_settings_of_every_rule_are_those_of_its_docstring():
+    kept = {
+        (name, setting.name): setting.default
+        for name, rule in {**RULES, "threshold": threshold}.items()
+        for setting in inspect.signature(rule).parameters.values()
+        if setting.default is not setting.empty
+    }
+    assert kept == {
+        ("fdr", "rate"): 0.1,
+        ("robust_z", "z"): 3.0,
+        ("tail", "rate"): 0.05,
+        ("target_rate", "rate"): 0.05,
+        ("threshold", "rule"): "auto",
+        ("threshold", "rate"): 0.1,
+    }
+
+
+def test_the_share_of_false_alarms_reaches_the_rule_that_aims_at_it():
+    s = normal_scores(500, dirty=0)
+    for rate in (0.01, 0.3):
+        assert threshold(s, "fdr", rate) == (fdr(s, rate), "fdr")
+    assert threshold(s, "fdr", 0.01)[0] > threshold(s, "fdr", 0.3)[0]
+
+
+def with_depths(*depths):
+    """Return scores whose upper half, five of them from 0 to 1, lies so far below its chord."""
+    upper = np.linspace(0, 1, 5) - np.array([0, *depths, 0])
+    return np.r_[-np.arange(4.0, 0, -1), upper]
+
+
+def test_a_knee_is_deeper_than_rounding_and_only_rounding_moves_it_on():
+    flat = with_depths(0, 0.5e-9, 0)
+    assert knee(flat) == robust_z(flat)
+    faint = with_depths(0, 1.5e-9, 0)
+    assert knee(faint) == faint[6] != robust_z(faint)
+    assert knee(with_depths(0.1, 0.1 - 0.5e-9, 0)) == pytest.approx(0.4)  # the last of those alike
+    assert knee(with_depths(0.1, 0.1 - 1.5e-9, 0)) == pytest.approx(0.15)
+
+
+def top_by_hand(u, rounds=200, fewest=1e-12):
+    """Return what the mixture fitted to sorted deviations gives to its highest component."""
+    n = len(u)
+    shares = np.repeat(np.eye(3), (n // 2, 9 * n // 10 - n // 2, n - 9 * n // 10), axis=1)
+    for _ in range(rounds):
+        mass = [max(sum(own), fewest) for own in shares]
+        mean = np.array([np.dot(own, u) / m for own, m in zip(shares, mass, strict=True)])
+        parts = zip(shares, mean, mass, strict=True)
+        spread = np.sqrt([np.dot(own, (u - c) ** 2) / m + 0.01 for own, c, m in parts])
+        density = [
+            np.log(m / d) - ((u - c) / d) ** 2 / 2
+            for m, c, d in zip(mass, mean, spread, strict=True)
+        ]
+        shares = special.softmax(np.maximum(density - np.max(density, axis=0), -700), axis=0)
+    return shares[mean > mean.max() - 1e-6].max(axis=0)
+
+
+@pytest.mark.parametrize("seed", [1, 7, 11])  # whose components move for more than 200 rounds
+def test_the_highest_component_is_what_200_rounds_make_of_it(seed):
+    s = np.sort(some_scores(seed, n=150))
+    middle = np.median(s)
+    u = (s - middle) / (middle - np.quantile(s, 0.25)) * 0.6745
+    found = _top_component(np.clip(u, -20, 20))
+    np.testing.assert_allclose(found, top_by_hand(np.clip(u, -20, 20)), atol=1e-7)
+    for rounds in (199, 201):
+        assert np.abs(found - top_by_hand(np.clip(u, -20, 20), rounds)).max() > 1e-5
+
+
+@pytest.mark.parametrize(("values", "counts"), [([0, 20], [90, 10]), ([-1, 1, 20], [50, 40, 10])])
+def test_components_that_hold_one_value_each_are_told_apart(values, counts):
+    u = np.repeat(np.array(values, float), counts)
+    np.testing.assert_allclose(_top_component(u), u == 20, atol=1e-9)
+    np.testing.assert_allclose(_top_component(np.zeros(20)), 0.5)  # the two that merged share it
+
+
+@pytest.mark.parametrize(("beyond", "there"), [(29, 0), (30, 30), (500, 500), (501, 0)])
+def test_a_group_apart_has_three_percent_of_the_scores_at_least_and_half_at_most(beyond, there):
+    rng = np.random.default_rng(0)
+    s = np.r_[0.3 * rng.normal(size=1000 - beyond), 8 + 0.2 * rng.normal(size=beyond)]
+    found = group_apart(s)
+    assert found.sum() == there == found[1000 - beyond :].sum()
+
+
+@pytest.mark.parametrize("size", [1.0, 1000.0])
+def test_what_differs_by_rounding_has_no_group_apart(size):
+    pattern = np.r_[np.linspace(-1, 1, 150), np.full(50, 40.0)]
+    apart = group_apart(pattern)
+    assert apart.sum() == 50
+    middle, low = np.quantile(pattern, (0.5, 0.1))
+    for part, there in ((0.8e-13, False), (1.6e-13, True)):  # of the median, to the lowest tenth
+        s = size * (1 + part * (pattern - middle) / (middle - low))
+        assert group_apart(s).any() == there, part
+
+
+def test_the_deviates_of_the_bulk_are_its_closed_form_and_end_somewhere():
+    own = Bulk(2.0, 3.0)
+    z = np.linspace(-3, 5, 9)
+    s = 2 + 3 * np.expm1(0.4 * z) / 0.4
+    np.testing.assert_allclose(own.deviates(s), z, atol=1e-12)
+    np.testing.assert_allclose(own.p_values(s), stats.norm.sf(z))
+    np.testing.assert_allclose([own.score_of(p) for p in stats.norm.sf(z)], s)
+    lowest = 2 - 3 / 0.4  # no ordinary score is as low
+    np.testing.assert_allclose(own.deviates(np.array([lowest, -1e300])), np.log(1e-12) / 0.4)
