@@ -205,7 +205,7 @@ for _module, _more in {
     "detectors/aims.py": DIGITS,
     "detectors/base.py": (PROPERTIES,),
     "detectors/compiled_views.py": (f"{WHOLE}borders_models.py",),
-    "detectors/deep_svdd.py": (ENSEMBLES,),
+    "detectors/deep_svdd.py": (*_unit("losses"), ENSEMBLES),
     "detectors/foreign.py": _unit("losses", "rounds", "trained_parts"),
     "detectors/objectives.py": (*COMPILED[:2], *DIGITS),
     "detectors/scaling.py": (*_unit("weights_arrive"), COMPILED[1]),

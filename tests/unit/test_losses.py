@@ -7,6 +7,7 @@ import torch
 from aberra import RSRAE, AutoEncoder
 from aberra.detectors.compiled_training import sigmoids
 from aberra.detectors.convolutions import batches
+from aberra.detectors.deep_svdd import centres
 from aberra.detectors.foreign import as_trainer
 from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
 from aberra.detectors.training import batch_length
@@ -131,3 +132,20 @@ def test_sigmoids_are_right_to_single_precision():
     found = values.copy()
     sigmoids(found, np.empty(len(values), np.int32))
     np.testing.assert_allclose(found, 1 / (1 + np.exp(-values.astype(np.float64))), rtol=3e-7)
+
+
+@pytest.mark.parametrize("n", [6, 1024, 1025])  # 1024 rows go through a network at a time
+def test_a_centre_is_the_mean_code_of_the_rows_a_member_drew_and_not_near_zero(n):
+    data = np.random.default_rng(n).normal(size=(n, 3)).astype(np.float32)
+    shift = np.array([[0.0, 0.05], [-0.05, 3.0], [-0.1, 0.1]])  # three members with two codes each
+
+    class Encoder:
+        def freeze(self):
+            return lambda x: shift[:, :, None] + 0 * x[:2] + [[1.0], [0.0]] * x[:1]
+
+    rows = np.stack([np.arange(n), np.full(n, n - 1), np.arange(n) // 2])
+    means = np.stack([shift[j] + [data[rows[j], 0].mean(dtype=float), 0.0] for j in range(3)])
+    expected = np.where(np.abs(means) < 0.1, 0.1 * np.sign(means), means)
+    np.testing.assert_allclose(centres(Encoder(), data, rows)[:, :, 0], expected, atol=1e-6)
+    still = centres(Encoder(), np.zeros_like(data), rows)[:, :, 0]
+    np.testing.assert_allclose(still, [[0, 0.1], [-0.1, 3], [-0.1, 0.1]], atol=1e-7)
