@@ -262,12 +262,16 @@ def trained_steps(state):
 
 
 def test_ctrl_c_is_not_lost_where_nobody_asks_for_it():
-    before = signal.getsignal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), stopping_between_steps():
-        signal.raise_signal(signal.SIGINT)
-    with stopping_between_steps():
-        signal.raise_signal(signal.SIGINT)
-        with pytest.raises(KeyboardInterrupt):  # the second one does not wait
+    usual = signal.default_int_handler  # which a job in the background does not have
+    before = signal.signal(signal.SIGINT, usual)
+    try:
+        with pytest.raises(KeyboardInterrupt), stopping_between_steps():
             signal.raise_signal(signal.SIGINT)
-        assert stop_requested()
-    assert signal.getsignal(signal.SIGINT) is before
+        with stopping_between_steps():
+            signal.raise_signal(signal.SIGINT)
+            with pytest.raises(KeyboardInterrupt):  # the second one does not wait
+                signal.raise_signal(signal.SIGINT)
+            assert stop_requested()
+        assert signal.getsignal(signal.SIGINT) is usual
+    finally:
+        signal.signal(signal.SIGINT, before)
