@@ -3,10 +3,10 @@
     ABERRA_DATA=... python -m benchmarks.recompute [--cells 8] [--seed 0]
 
 Run it in a checkout of its own. Cells of an earlier version of the code are not drawn, nor those of
-another kind of processor, which rounds a last digit otherwise (results/README.md). A detector on a
-kind of data is drawn first, then one of its cells: most cells are of the one-class machine, which
-has one for every nu. Each cell is computed alone: a seed comes out the same alone and together with
-others. Writes results/recompute.md.
+another kind of processor, which rounds a last digit otherwise (results/README.md). Detectors on a
+kind of data take turns, in an order that is drawn, and each gives a cell that is drawn: most cells
+are of the one-class machine, which has one for every nu. Each cell is computed alone: a seed comes
+out the same alone and together with others. Writes results/recompute.md.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import random
 from collections import defaultdict
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -44,7 +45,7 @@ def table_jobs(profile: Profile) -> list[Job]:
 
 
 def drawn(n: int, seed: int) -> list[Drawn]:
-    """Return cells of the present code and of this kind of processor, each of another group."""
+    """Return cells of the present code and of this kind of processor, of every group in turn."""
     jobs = table_jobs(profiles()["small"].with_seeds(MOST_SEEDS))
     stored = {family: Store(RESULTS).read(family) for family in {job.family for job in jobs}}
     here = environment()["processor"]
@@ -56,7 +57,10 @@ def drawn(n: int, seed: int) -> list[Drawn]:
                 kind = setting.get("images", job.family), setting.get("start", "equal")
                 groups[" ".join((setting["detector"], *kind))].append(Drawn(job, cell))
     generator = random.Random(seed)
-    return [generator.choice(groups[name]) for name in generator.sample(sorted(groups), n)]
+    order = generator.sample(sorted(groups), len(groups))
+    shuffled = [generator.sample(groups[name], len(groups[name])) for name in order]
+    turns = (own[k] for k in range(n) for own in shuffled if k < len(own))
+    return list(islice(turns, n))
 
 
 def again(job: Job, cell: Cell) -> Cell:
