@@ -316,7 +316,7 @@ def test_a_cheap_detector_may_have_more_images():
 
 def test_image_tables_say_what_was_reduced_and_what_is_not_our_default():
     words = unseen.image_reduced(profiles()["small"], "mnist")
-    assert "16% of the epochs (RSRAE 4%, DAGPR 2%), 16 images a step" in words
+    assert "16% of the epochs (RSRAE 8%, DAGPR 2%), 16 images a step" in words
     assert "1000 normal images (OCSVM 1500) of 28 x 28 pixels" in words
     assert words.endswith("; OCSVM with gamma 0.0625, Deep SVDD with learning_rate 0.0001.")
     cifar = unseen.image_reduced(profiles()["small"], "cifar10")
@@ -325,7 +325,7 @@ def test_image_tables_say_what_was_reduced_and_what_is_not_our_default():
     settings = dict(unseen.variants(profiles()["small"].size("mnist", unseen.ImageSize))[-3:])
     assert settings["Deep SVDD"]["learning_rate"] == 1e-4
     assert settings["Deep SVDD"]["pretrain_epochs"] == 16
-    assert (settings["RSRAE"]["epochs"], settings["DAGPR"]["pretrain_epochs"]) == (4, 2)
+    assert (settings["RSRAE"]["epochs"], settings["DAGPR"]["pretrain_epochs"]) == (8, 2)
     assert settings["RSRAE"]["learning_rate"] == 1e-3
 
 
