@@ -15,7 +15,7 @@ from aberra import IADC, OCSVM, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
 from aberra.cli import app
 from aberra.methods import in_paper, named
 from aberra.reproduce import unseen, unseen_tables
-from aberra.reproduce.claims import claims_text
+from aberra.reproduce.claims import claims_text, verdicts
 from aberra.reproduce.experiment import Experiment
 from aberra.reproduce.experiments import EXPERIMENTS
 from aberra.reproduce.mri_models import MRI_ROWS, mri_settings
@@ -210,6 +210,34 @@ def test_reduced_images_get_no_verdict():
     for whole in (profiles()["small"], profiles()["paper"]):
         assert unseen_tables.why_withheld(whole, "mnist") == ""
         assert unseen_tables.why_withheld(whole, "cifar10") == ""
+
+
+def test_withheld_verdicts_are_counted_by_their_reason():
+    row = Row("t", "AE", "ADC", "a", 90.0, 0.5, 5, 88.0, 1.0)
+    spread = replace(row, less_is_better=True, withheld="scale")
+    rows = {"unseen": [row, replace(row, withheld="pixels")], "spread": [spread, spread, spread]}
+    said = verdicts(rows)
+    assert "| spread | 0 | 0 | 0 | 3 | 0 | 0 | 0 |" in said
+    assert "| **all** | 1 | 0 | 0 | 4 | 0 | 0 | 0 |" in said
+    assert "withheld on 3 spreads" in said
+    assert "on 1 cells of images" in said
+
+
+def test_what_contamination_costs_is_a_mean_of_cells_whatever_their_seeds(tmp_path):
+    store, profile = Store(tmp_path), profiles()["smoke"].with_seeds(2)
+    found = {("AE", 0): (0.8, 0.9), ("AE", 1): (0.9, 1.0), ("RSRAE", 0): (0.6, 0.7)}
+    found |= {("RSRAE", 1): (0.1,), ("OCSVM", 0): (0.3, 0.3)}  # a class lacks; no network
+    for job in unseen.image_jobs(profile, "mnist"):
+        (s,) = job.settings
+        values = found.get((s["detector"], s["seed"]), ())
+        if s["contamination"] == 0.1 and s["class"] < len(values):
+            auroc = {"Single": values[s["class"]], "ADC": 0.5, "IADC": 0.75}
+            cost = {"seconds": 1.0, "single_seconds": 1.0, "member_epochs": 1}
+            store.add("unseen", s, {"auroc": auroc, **cost})
+    (said,) = unseen_tables.cost_of_contamination(store, profile, "mnist")
+    assert said.splitlines()[4:] == ["| 10% | 2 | 77.5 | 50.0 | 75.0 |"]
+    nothing = unseen_tables.cost_of_contamination(store, profile, "cifar10")
+    assert nothing == ["- **cifar10**: not run."]
 
 
 def test_a_cell_of_an_earlier_version_is_shown_as_stale_and_computed_again(tmp_path):

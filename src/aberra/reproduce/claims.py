@@ -62,13 +62,14 @@ def _in_words(total: Mapping[str, int], without: Mapping[str, int]) -> str:
     """Say what the counts mean; `without` leaves out the spreads, where less is better."""
     ahead, level, behind = (total[v] for v in COMPARED)
     rest = ", ".join(f"{without[v]} {v}" for v in COMPARED)
+    images = without["withheld"]
     return (
         f"Of the {ahead + level + behind} cells that can be compared with the paper's, {ahead} are "
         f"ahead, {level} level (within one deviation) and {behind} behind; without the table of "
-        f"spreads, which says nothing about how well anything is found, {rest}. The verdict on "
-        f"{total['withheld']} is withheld: on CIFAR-10 while pixels or classes are not the "
-        "paper's, and on spreads, whose printed measure depends on the scale of the scores, where "
-        "the ranks do not agree. TABLE.csv says why for each."
+        f"spreads, which says nothing about how well anything is found, {rest}. The verdict is "
+        f"withheld on {total['withheld'] - images} spreads, whose printed measure depends on the "
+        f"scale of the scores, where the ranks do not agree, and on {images} cells of images of "
+        "other classes or sizes than the paper's. TABLE.csv says why for each."
     )
 
 

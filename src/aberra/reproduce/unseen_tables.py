@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from aberra.reproduce.claims import mean_auroc
 from aberra.reproduce.experiment import Experiment
 from aberra.reproduce.profiles import Profile, profiles
 from aberra.reproduce.store import Record, Store
 from aberra.reproduce.tables import Row, Target, row, targets
 from aberra.reproduce.unseen import CONTAMINATIONS, ImageSize, image_jobs, image_reduced
 from aberra.reproduce.work import finished, grouped, stale
+
+VARIANTS = ("Single", "ADC", "IADC")
 
 
 def unseen_rows(store: Store, profile: Profile, images: str) -> list[Row]:
@@ -90,22 +91,23 @@ def _of_detector(records: Sequence[Record], detector: str) -> list[Record]:
 
 
 def cost_of_contamination(store: Store, profile: Profile, images: str) -> list[str]:
-    """See what contamination costs Single, ADC and IADC on new images."""
-    cells = finished(store, image_jobs(profile, images))
-    records = [r for r in cells if r["setting"]["detector"] != "OCSVM"]
-    if not records:
+    """See what contamination costs Single, ADC and IADC on new images: means of table cells."""
+    rows = unseen_rows(store, profile, images)
+    cells = [r for r in rows if r.mean is not None and not r.detector.startswith("OCSVM (")]
+    if not cells:
         return [f"- **{images}**: not run."]
     lines = [
-        f"**{images}**, mean AUROC over the network detectors ({len(records)} runs):",
+        f"**{images}**, mean AUROC over the cells of the network detectors:",
         "",
-        "| contamination | Single | ADC | IADC |",
-        "|---|---|---|---|",
+        "| contamination | detectors | Single | ADC | IADC |",
+        "|---|---|---|---|---|",
     ]
     for ratio in sorted(CONTAMINATIONS):
-        held = [r for r in records if r["setting"]["contamination"] == ratio]
+        held = [r for r in cells if float(r.case) == ratio]
         if held:
-            means = (f"{mean_auroc(held, kind):.1f}" for kind in ("Single", "ADC", "IADC"))
-            lines.append(f"| {ratio:.0%} | {' | '.join(means)} |")
+            own = {kind: [r.mean for r in held if r.variant == kind] for kind in VARIANTS}
+            means = " | ".join(f"{np.mean(own[kind]):.1f}" for kind in VARIANTS)
+            lines.append(f"| {ratio:.0%} | {len(own['Single'])} | {means} |")
     return ["\n".join(lines)]
 
 
