@@ -167,7 +167,7 @@ def _sentences(found: dict[str, Any], held: dict[Any, Any], complete: list[str])
     said = [
         f"Among the first 50, feedback finds more on {int((after > before)[room].sum())} of the "
         f"{int(room.sum())} sets on which more can be found, as many on "
-        f"{int((after == before)[room].sum())}, fewer on {int((after < before).sum())}. "
+        f"{int((after == before)[room].sum())}, fewer on {int((after < before)[room].sum())}. "
         f"Mean gain {np.mean(after - before):+.1f}."
     ]
     for name in ("AADForest", "PineForest"):

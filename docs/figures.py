@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-PAGES = ("README.md", "results/README.md")
+PAGES = ("README.md", "results/README.md", "docs/guide/papers.md")
 TABLE = "results/TABLE.csv"
 SPREADS = "odds-spread"  # says nothing about how well anything is found
 COMPARED = ("ahead", "level", "behind")
