@@ -111,7 +111,7 @@ def _try(waiting: list[tuple[Mutant, Line]], jobs: int) -> None:
         if everywhere(line) is None:  # a change that nobody could see is not tried
             k = free.get()
             copy = copies.with_change(mutant, f"changed-{k}")
-            found = runners[k].answer(copy, TESTS[mutant.module])
+            found = runners[k].fate(copies.whole, copy, TESTS[mutant.module])
             free.put(k)
         return line | {"killed_by": found["first"], "seconds": found["seconds"]}
 

@@ -20,7 +20,7 @@ from aberra.localise.fanogan import (
     izif_loss,
     slopes,
 )
-from aberra.localise.healing import healed
+from aberra.localise.healing import CodeHealers, healed
 from aberra.localise.intensity import IntensityThreshold, weighted_median
 from aberra.localise.nearest import NearestHealthy
 from aberra.localise.patch_finder import PatchFinder
@@ -514,3 +514,19 @@ def test_whoever_watches_sees_images_and_what_a_network_makes_of_them():
         images, restored = run.shown(SimpleNamespace(net=net), batch)
         assert images is batch.x
         assert torch.equal(restored, 10 * (batch.x + 1))
+
+
+def test_where_nothing_is_too_unlikely_no_code_is_replaced():
+    codes, log_p = torch.zeros(1, 1, dtype=torch.long), torch.tensor([[[-200.0, 0.0]]])
+    kept = healed(codes, lambda _: log_p, lambda p: p.argmax(dim=2), unlikely=0.0)
+    assert torch.equal(kept, codes)
+
+
+def test_codes_are_drawn_by_the_seeds_that_files_were_promised():
+    seen = []
+    own = SimpleNamespace(
+        healing=SimpleNamespace(n_draws=3), _drawn=lambda seed, shape: seen.append(seed)
+    )
+    net = SimpleNamespace(plan=SimpleNamespace(map_size=(2, 2), n_codes=3))
+    CodeHealers._choices(own, net)
+    assert seen == [20220504, 20220505, 20220506]

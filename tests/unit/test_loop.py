@@ -348,3 +348,11 @@ def test_a_checkpoint_is_written_when_its_minutes_are_over(tmp_path, monkeypatch
         monkeypatch.setattr("aberra.nets.checkpoint.time.monotonic", lambda s=seconds: real() + s)
         keeper.step_done(3, 10)
         assert len(list(tmp_path.iterdir())) == kept
+
+
+def test_with_no_minutes_every_step_is_kept_however_coarse_the_clock(tmp_path, monkeypatch):
+    monkeypatch.setattr("aberra.nets.checkpoint.time.monotonic", lambda: 5.0)
+    _, keeper = keeper_of(tmp_path, minutes=0.0, _last=5.0)
+    keeper.resume()
+    keeper.step_done(3, 10)
+    assert len(list(tmp_path.iterdir())) == 1

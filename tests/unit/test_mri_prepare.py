@@ -135,6 +135,9 @@ def test_beyond_an_array_lies_nothing_unless_it_is_said_what_does():
 def test_a_voxel_half_a_step_beside_a_slice_or_pixel_is_covered():
     scan = ramp(np.eye(4), (12, 12, 12))
     grid = axial_grid(np.array([0.0, 2.0]), np.array([5.0, 6.0]), 7.0, 2.0, 8.0, 4)
+    other = axial_grid(np.array([0.0, 2.0]), np.array([5.0, 6.0]), 7.0, 2.0, 8.0, 4)
+    assert grid not in [other]  # a grid is equal to itself alone
+    assert len({grid, other}) == 2
     at = [np.flatnonzero(covered(grid, scan).any(axis=axes)) for axes in ((1, 2), (0, 2), (0, 1))]
     # Pixels of 2 mm at 2 to 8 mm and at 3 to 9 mm, slices at 7 and 5 mm; each reaches 1 mm.
     assert [(found.min(), found.max()) for found in at] == [(1, 9), (2, 10), (4, 8)]

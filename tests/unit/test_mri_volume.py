@@ -187,3 +187,9 @@ def test_a_scan_lies_in_the_scanners_world_unless_another_is_named():
     scan = scan_of(np.eye(4))
     assert (scan.space, scan.axes, scan.source) == (1, None, None)
     assert [direction_letters(direction_matrix(letters)) for letters in EVERY] == EVERY
+
+
+def test_a_scan_is_equal_to_itself_alone():
+    one, other = scan_of(oblique_affine()), scan_of(oblique_affine())
+    assert one not in [other]  # arrays within them cannot be compared as a whole
+    assert len({one, other}) == 2

@@ -101,3 +101,13 @@ def test_means_and_deviations_of_a_written_example():
 def test_the_least_span_that_counts():
     for span, factor in ((1e-200, 1.0), (2e-200, 5e199)):
         assert min_max(np.array([[0.0], [span]])).factor[0] == pytest.approx(factor)
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_what_is_large_in_single_precision_is_not_squared_there(gap):
+    wide = np.random.default_rng(0).normal(size=(800, 1)) * 1e20
+    wide[np.arange(800) % 10 < 8] = 1e19  # the quartiles coincide, so the deviation counts
+    wide[0] = np.nan if gap else 1e19
+    one, other = robust(wide), robust(wide.astype(np.float32))
+    np.testing.assert_allclose(other.factor, one.factor, rtol=1e-5)
+    assert 0 < other.factor[0] < 1e-19

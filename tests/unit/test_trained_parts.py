@@ -198,6 +198,9 @@ def test_parts_of_different_numbers_of_members_are_refused():
         (RSRAE(epochs=1), "A"),
         (RSRAE(epochs=1), "decoder"),
         (AutoEncoder(epochs=1), "decoder"),
+        (DAGPR(pretrain_epochs=1), "regressions"),
+        (HybridOCSVM(pretrain_epochs=1), "machines"),
+        (HybridOCSVM(pretrain_epochs=1), "code_scalings"),
     ):
         members = detector.set_params(**SHORT).fit(TABLE).members_
         part = getattr(members, name)
@@ -206,6 +209,6 @@ def test_parts_of_different_numbers_of_members_are_refused():
                 part, weights=[np.concatenate([w] * 2) for w in part.weights]
             )
         else:
-            twice = np.concatenate([part] * 2)
+            twice = part * 2 if isinstance(part, list) else np.concatenate([part] * 2)
         with pytest.raises(ValueError, match="1 members, but parts of 2"):
             dataclasses.replace(members, **{name: twice})

@@ -243,6 +243,10 @@ class Regressions(NetworkMembers):
 
     regressions: list[Regression]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_members(len(self.regressions))
+
     @silently
     def scores(self, tile: Data) -> NDArray[np.float64]:
         """Return (m, n) predictive means."""

@@ -120,6 +120,11 @@ class CodeExpansions(NetworkMembers):
     code_scalings: list[Scaling]
     machines: list[KernelExpansion]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_members(len(self.code_scalings))
+        self._check_members(len(self.machines))
+
     def codes(self, tile: Data) -> Double:
         """Return each member's codes (m, k, n) of raw rows."""
         return own_codes(self.encoder, scaled_columns(tile, self.scaling))

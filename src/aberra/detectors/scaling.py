@@ -63,7 +63,9 @@ def robust(data: NDArray[Any]) -> Scaling:
     gaps = numbers.dtype.kind == "f" and bool(np.isnan(numbers).any())
     percentile, std = (np.nanpercentile, np.nanstd) if gaps else (np.percentile, np.std)
     low, middle, high = percentile(numbers, (25, 50, 75), axis=0)
-    spread, deviation = (high - low) / 1.349, std(data, axis=0, dtype=np.float64)
+    # Where there are gaps, NumPy squares in the precision that it is given, and 1e20 overflows.
+    exact = numbers.astype(np.float64, copy=False) if gaps else numbers
+    spread, deviation = (high - low) / 1.349, std(exact, axis=0, dtype=np.float64)
     deviation[deviation <= 1e-12 * np.abs(middle)] = 0.0  # a constant column, up to rounding
     centre = np.ascontiguousarray(middle)
     return Scaling(centre, _inverse(np.where(spread > NO_SPREAD * deviation, spread, deviation)))

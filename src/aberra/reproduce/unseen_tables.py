@@ -93,8 +93,8 @@ def _of_detector(records: Sequence[Record], detector: str) -> list[Record]:
 def cost_of_contamination(store: Store, profile: Profile, images: str) -> list[str]:
     """See what contamination costs Single, ADC and IADC on new images: means of table cells."""
     rows = unseen_rows(store, profile, images)
-    cells = [r for r in rows if r.mean is not None and not r.detector.startswith("OCSVM (")]
-    if not cells:
+    cells = [r for r in rows if not r.detector.startswith("OCSVM (")]
+    if all(r.mean is None for r in cells):
         return [f"- **{images}**: not run."]
     lines = [
         f"**{images}**, mean AUROC over the cells of the network detectors:",
@@ -103,9 +103,11 @@ def cost_of_contamination(store: Store, profile: Profile, images: str) -> list[s
         "|---|---|---|---|---|",
     ]
     for ratio in sorted(CONTAMINATIONS):
-        held = [r for r in cells if float(r.case) == ratio]
-        if held:
-            own = {kind: [r.mean for r in held if r.variant == kind] for kind in VARIANTS}
+        own: dict[str, list[float]] = {kind: [] for kind in VARIANTS}
+        for r in cells:
+            if float(r.case) == ratio and r.mean is not None:
+                own[r.variant].append(r.mean)
+        if own["Single"]:
             means = " | ".join(f"{np.mean(own[kind]):.1f}" for kind in VARIANTS)
             lines.append(f"| {ratio:.0%} | {len(own['Single'])} | {means} |")
     return ["\n".join(lines)]
