@@ -143,7 +143,8 @@ def forged(
     if sound and rng.random() < 0.5:
         data = rng.choice(sound)
     try:
-        text, blob = container._parts(data)
+        end = container.START + container._check_head(data[: container.START], len(data))
+        text, blob = data[container.START : end], data[end:]
         if rng.random() < 0.1:
             return framed(mutate(text, len(text) + 64), blob)[:longest]
         if rng.random() < 0.05:

@@ -134,9 +134,7 @@ class Runner:
         found = self.answer(changed, tests)
         first = found["first"]
         if first is not None and "::" in first and self.answer(whole, [first])["first"] is not None:
-            raise SystemExit(
-                f"{first} fails without any change, so it notices nothing."
-            )
+            raise SystemExit(f"{first} fails without any change, so it notices nothing.")
         return found
 
 

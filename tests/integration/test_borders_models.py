@@ -11,9 +11,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
+from sklearn.base import clone
 from sklearn.covariance import EllipticEnvelope
+from sklearn.linear_model import SGDOneClassSVM
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.svm import OneClassSVM
+from skops.io import dumps
 
 from aberra import (
     ADC,
@@ -22,13 +26,15 @@ from aberra import (
     IntensityThreshold,
     MultiView,
     NearestHealthy,
+    SpatialAE,
     load,
     save,
 )
 from aberra.detectors.compiled_views import pooled_nats
-from aberra.errors import DataError, ModelFileError
+from aberra.errors import ArgumentError, DataError, ModelFileError
 from aberra.explain.charts import score_bins
 from aberra.model_file.container import pack, unpack
+from aberra.model_file.foreign import archive
 from aberra.recipe import Recipe
 from aberra.workflow import info
 from aberra.workflow.opened import opened
@@ -100,10 +106,10 @@ VIEW = ("members_", "members", 0)
 FRAME = ("members_", "frame")
 COMPARISON = ("members_", "comparison")
 FORGED = {
-    "NaN in an array": ("views", array_at("centre", all_to(np.nan)), "no finite scores"),
-    "NaN bins": ("views", array_at("per_unit", all_to(np.nan)), "bins of a column"),
-    "one NaN": ("views", array_at("tails.start", first_to(np.nan)), "bins of a column"),
-    "no bulk": ("views", array_at("members.0.middle", all_to(np.nan)), "no finite scores"),
+    "NaN in an array": ("views", array_at("centre", all_to(np.nan)), "not finite"),
+    "NaN bins": ("views", array_at("per_unit", all_to(np.nan)), "not finite"),
+    "one NaN": ("views", array_at("tails.start", first_to(np.nan)), "not finite"),
+    "no bulk": ("views", array_at("members.0.middle", all_to(np.nan)), "not finite"),
     "few columns": ("views", array_at("lens.used", lambda a: a[:0]), "lens"),
     "a child too far": ("views", array_at("tight.left", all_to(10**6)), "leads nowhere"),
     "a child at the end of 32 bits": (
@@ -159,6 +165,9 @@ FORGED = {
         set_at(("members_", "nets", 0, "plan", "size"), [-1, 16]),
         r"nets\.0\.plan: no network can be made of it",
     ),
+    "leaves of no depth": ("views", array_at("tight.depths", first_to(np.nan)), "not finite"),
+    "endless evidence": ("views", array_at("far.nats", all_to(np.inf)), "not finite"),
+    "huge rarity": ("text", set_at(("reader_", "rarity", "1", "n"), -1e308), "too large"),
     "beyond 64 bits": ("text", set_at(("history_", "patience"), 10**40), "beyond 64 bits"),
 }
 
@@ -264,6 +273,66 @@ def test_arrays_of_foreign_detectors_are_held_against_each_other(forgery, sound,
     (tmp_path / "m").write_bytes(pack(manifest, arrays))
     with pytest.raises(ModelFileError, match=r"detectors\.0"):
         load(tmp_path / "m")
+
+
+def sparse(held, files, schema):
+    """Have a matrix made whose column numbers C code trusts; skops does not compare its class."""
+    matrix = scipy.sparse.csr_matrix(np.ones((40, 3)))
+    matrix.indices += 10**8
+    buffer = io.BytesIO()
+    scipy.sparse.save_npz(buffer, matrix)
+    files["sparse.npz"] = buffer.getvalue()
+    held["_fit_X"] = {
+        "__class__": "spmatrix",
+        "__module__": "scipy.sparse._matrix",
+        "__loader__": "SparseMatrixNode",
+        "type": "scipy",
+        "file": "sparse.npz",
+    }
+
+
+def endless_generator(held, files, schema):
+    """Have a generator of random numbers made, which takes a time that grows with a square."""
+    with zipfile.ZipFile(io.BytesIO(dumps(np.random.default_rng(0)))) as archive:
+        node = json.loads(archive.read("schema.json"))
+    node["content"]["seed_seq"]["content"]["pool_size"]["content"] = "200000"
+    held["more"] = {
+        name: node[name] for name in ("__class__", "__module__", "__loader__", "content")
+    }
+
+
+@pytest.mark.parametrize("change", [sparse, endless_generator])
+def test_only_what_is_known_to_be_safe_is_made_from_a_skops_archive(change, sound, tmp_path):
+    """The first ended the process while it was loaded, the second took minutes."""
+    manifest, arrays = unpack(sound["lof"])
+    place = "learnt.members_.parts.0.detectors.0"
+    arrays[place] = np.frombuffer(rezipped(arrays[place].tobytes(), change), np.uint8)
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match=r"detectors\.0.* which is not safe"):
+        load(tmp_path / "m")
+
+
+def test_what_would_not_be_loaded_is_not_saved():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    machine = SGDOneClassSVM().fit(X)
+    assert archive(machine, "here")
+    machine.more = np.random.default_rng(0)
+    with pytest.raises(ModelFileError, match="here: SGDOneClassSVM holds Generator, which is not"):
+        archive(machine, "here")
+
+
+def test_a_device_that_torch_does_not_know_is_told(tmp_path):
+    images = np.random.default_rng(0).random((4, 1, 16, 16))
+    model = SpatialAE(train_steps=1, batch_size=2, random_state=0).fit(images)
+    save(model, tmp_path / "m")
+    manifest, arrays = unpack((tmp_path / "m").read_bytes())
+    manifest["estimator"]["params"]["device"] = "nan"
+    (tmp_path / "m").write_bytes(pack(manifest, arrays))
+    with pytest.raises(ModelFileError, match="no device of the name 'nan'"):
+        load(tmp_path / "m")
+    for name, words in (("gpu", "no device of the name 'gpu'"), ("meta", "cannot compute on")):
+        with pytest.raises(ArgumentError, match=words):
+            clone(model).set_params(device=name).fit(images)
 
 
 def test_a_large_file_that_is_no_model_is_not_read(tmp_path):

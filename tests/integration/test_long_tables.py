@@ -38,7 +38,7 @@ def loaded(model, tmp_path_factory):
 @pytest.mark.slow
 def test_the_file_does_not_grow_with_the_table(model, tmp_path):
     save(model, tmp_path / "long.aberra")
-    _, arrays = container.unpack(container.read(tmp_path / "long.aberra"))
+    _, arrays = container.read_model(tmp_path / "long.aberra")
     assert max(len(array) for array in arrays.values() if array.ndim) < N / 2
     assert (tmp_path / "long.aberra").stat().st_size < 1_000_000
 
@@ -117,7 +117,7 @@ def test_adc_too(rows, tmp_path):
 def test_a_short_table_keeps_everything_in_the_old_form(tmp_path):
     X = np.random.default_rng(0).normal(size=(60, 2))
     save(IADC(random_state=0).fit(X), tmp_path / "short")
-    manifest, _ = container.unpack(container.read(tmp_path / "short"))
+    manifest = container.read_manifest(tmp_path / "short")
     assert set(manifest["learnt"]["history_"]["rounds"][0]) == {"scores", "seconds", "crossings"}
     assert len(load(tmp_path / "short").weights_) == 60
     assert json.dumps(manifest)

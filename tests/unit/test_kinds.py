@@ -1,5 +1,6 @@
 """How single values are written into a model file and read back, at the borders of it."""
 
+import tracemalloc
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -173,7 +174,7 @@ def test_parameters_of_other_kinds():
         def fit(self, X):
             return self
 
-    with pytest.raises(ModelFileError, match=r"x: .*Fits.* skops"):
+    with pytest.raises(ModelFileError, match=r"x: .*Fits.* not known to be safe"):
         VALUES.encode(Fits(), Writer(), "x")
     detector = there_and_back(VALUES, OCSVM(nu=0.25))
     assert (type(detector), detector.nu) == (OCSVM, 0.25)
@@ -273,12 +274,14 @@ def test_notes_that_are_no_numbers_of_json_are_refused(tmp_path):
     assert load_notes(tmp_path / "m") == {"words": "ä"}
 
 
-def test_a_header_is_of_one_format_and_as_long_as_it_says():
+def test_a_header_is_of_one_format_and_as_long_as_it_says(tmp_path, monkeypatch):
     data = container.pack({"a": 1}, {"b": np.zeros(2)})
     manifest, arrays = container.unpack(data)
     assert (manifest, arrays["b"].tolist()) == ({"a": 1}, [0, 0])
     assert arrays["b"].flags.writeable
-    assert container.unpack_manifest(data) == {"a": 1}
+    (tmp_path / "m").write_bytes(data)
+    assert container.read_manifest(tmp_path / "m") == {"a": 1}
+    assert container.read_model(tmp_path / "m")[0] == {"a": 1}
 
     def with_format(version):
         return container.MAGIC + version.to_bytes(4, "little") + data[12:]
@@ -294,8 +297,25 @@ def test_a_header_is_of_one_format_and_as_long_as_it_says():
         (data[:-1] + b"x", "checksum"),
         (b"x" + data[1:], "not an Aberra model file"),
     ):
-        with pytest.raises(ModelFileError, match=words):
-            container.unpack(forged)
+        (tmp_path / "m").write_bytes(forged)
+        for read in (container.read_model, container.read_manifest):
+            with pytest.raises(ModelFileError, match=words):
+                read(tmp_path / "m")
+    monkeypatch.setattr(container, "MOST_TEXT", 6)
+    with pytest.raises(ModelFileError, match="a manifest of 7 bytes, where 6 are the most"):
+        container.unpack(data)
+    with pytest.raises(ModelFileError, match="names and notes of 7 bytes"):
+        container.pack({"a": 1}, {})
+
+
+def test_a_manifest_is_read_without_holding_the_arrays(tmp_path):
+    (tmp_path / "m").write_bytes(container.pack({"a": 1}, {"b": np.zeros(1 << 20)}))
+    for read, most in ((container.read_manifest, 0.5), (container.read_model, 2.2)):
+        tracemalloc.start()
+        read(tmp_path / "m")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < most * (8 << 20)
 
 
 @pytest.mark.parametrize(

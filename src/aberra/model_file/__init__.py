@@ -145,7 +145,7 @@ def load(path: str | os.PathLike[str], *, limits: bool = True) -> Any:
     aberra.errors.ModelFileError: Cannot load missing.aberra: No such file or directory.
     """
     with _explained("load", path):
-        return _put_together(*container.unpack(container.read(Path(path))), limits)
+        return _put_together(*container.read_model(Path(path)), limits)
 
 
 def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def load_notes(path: str | os.PathLike[str]) -> dict[str, Any]:
         If there is no such file, or it is damaged, of a newer format, or not a model.
     """
     with _explained("load", path):
-        manifest = container.unpack_manifest(container.read(Path(path)))
+        manifest = container.read_manifest(Path(path))
         return checked_object(manifest.get(NOTES, {}), NOTES)
 
 
@@ -188,7 +188,7 @@ def load_card(path: str | os.PathLike[str]) -> str | None:
         If there is no such file, or it is damaged, of a newer format, or not a model.
     """
     with _explained("load", path):
-        manifest = container.unpack_manifest(container.read(Path(path)))
+        manifest = container.read_manifest(Path(path))
         return checked_card(manifest[CARD]) if CARD in manifest else None
 
 
@@ -210,7 +210,7 @@ def load_versions(path: str | os.PathLike[str]) -> dict[str, str]:
         If there is no such file, or it is damaged, of a newer format, or not a model.
     """
     with _explained("load", path):
-        manifest, _ = container.unpack(container.read(Path(path)))
+        manifest = container.read_manifest(Path(path))
         held = checked_object(manifest.get("versions", {}), "versions")
         return {str(name): str(version) for name, version in held.items()}
 

@@ -16,10 +16,14 @@ The checksum finds damage. It is no signature: whoever can write a file can writ
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +39,17 @@ FORMAT = 3  # 2: localisers had one threshold, rounds held in-bag scores; 1: bef
 HEAD = struct.Struct("<8sI32s")
 LENGTHS = struct.Struct("<QQ")
 START = HEAD.size + LENGTHS.size  # where the manifest begins
+MOST_TEXT = 1 << 28  # bytes of a manifest: some million names
+PIECE = 1 << 20  # bytes that are read at once where they are only counted
 
 
 def pack(manifest: dict[str, Any], arrays: Arrays) -> bytes:
     """Return the bytes of a model file; the same model gives the same bytes."""
     text = json.dumps(manifest, allow_nan=False, separators=(",", ":")).encode("ascii")
+    if len(text) > MOST_TEXT:
+        raise ModelFileError(
+            f"names and notes of {len(text)} bytes, where {MOST_TEXT} are the most that is read"
+        )
     blob = save_arrays({name: np.ascontiguousarray(array) for name, array in arrays.items()})
     body = LENGTHS.pack(len(text), len(blob)) + text + blob
     return HEAD.pack(MAGIC, FORMAT, hashlib.sha256(body).digest()) + body
@@ -47,21 +57,45 @@ def pack(manifest: dict[str, Any], arrays: Arrays) -> bytes:
 
 def unpack(data: bytes) -> tuple[dict[str, Any], Arrays]:
     """Return manifest and arrays of a file that is whole; say what is wrong with any other."""
-    text, blob = _parts(data)
-    del data  # large models: never more than two copies at a time
+    return _model(io.BytesIO(data), len(data))
+
+
+def read_model(path: Path) -> tuple[dict[str, Any], Arrays]:
+    """Return manifest and arrays of a file, in no more than twice its size."""
+    with _opened(path) as file:
+        return _model(file, path.stat().st_size)
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest of a file that is whole, without holding its arrays."""
+    with _opened(path) as file:
+        head = file.read(START)
+        text = file.read(_check_head(head, path.stat().st_size))
+        _check_sum(head, chain([text], iter(lambda: file.read(PIECE), b"")))
+    return _manifest(text)
+
+
+def _model(file: BinaryIO, size: int) -> tuple[dict[str, Any], Arrays]:
+    head = file.read(START)
+    text = file.read(_check_head(head, size))
+    blob = file.read()
+    _check_sum(head, (text, blob))
     manifest = _manifest(text)
     try:
         held = load_arrays(blob)
-        del blob
+        del blob  # large models: never more than two copies at a time
         # Copies, so that arrays are writable and aligned as those of a fit are.
         return manifest, {name: held.pop(name).copy() for name in list(held)}
     except Exception as error:  # safetensors has its own errors, and NumPy its own
         raise ModelFileError(f"the arrays are not valid safetensors ({error})") from error
 
 
-def unpack_manifest(data: bytes) -> dict[str, Any]:
-    """Return the manifest of a file that is whole, and leave its arrays alone."""
-    return _manifest(_parts(data)[0])
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    if path.exists() and not path.is_file():
+        raise ModelFileError("it is not a regular file")
+    with path.open("rb") as file:
+        yield file
 
 
 def _manifest(text: bytes) -> dict[str, Any]:
@@ -74,16 +108,17 @@ def _manifest(text: bytes) -> dict[str, Any]:
     return manifest
 
 
-def _parts(data: bytes) -> tuple[bytes, bytes]:
-    """Check the frame, outermost first; return manifest and arrays as bytes."""
-    n_text = _check_head(data[:START], len(data))
-    _, _, digest = HEAD.unpack_from(data)
-    if hashlib.sha256(memoryview(data)[HEAD.size :]).digest() != digest:
+def _check_sum(head: bytes, parts: Iterable[bytes]) -> None:
+    """Compare what follows the header with the checksum in it."""
+    _, _, digest = HEAD.unpack_from(head)
+    found = hashlib.sha256(head[HEAD.size :])
+    for part in parts:
+        found.update(part)
+    if found.digest() != digest:
         raise ModelFileError(
             "the checksum does not match: bytes were altered since it was saved. Take a sound "
             "copy, or save the model again"
         )
-    return data[START : START + n_text], data[START + n_text :]
 
 
 def _check_head(head: bytes, size: int) -> int:
@@ -100,6 +135,8 @@ def _check_head(head: bytes, size: int) -> int:
             f"the file has {size} bytes instead of the {START + n_text + n_blob} its header "
             "announces: it is cut off, extended, or its header is damaged. Save the model again"
         )
+    if n_text > MOST_TEXT:
+        raise ModelFileError(f"a manifest of {n_text} bytes, where {MOST_TEXT} are the most")
     return int(n_text)
 
 
@@ -117,13 +154,3 @@ def _check_format(version: int) -> None:
             f"the file has format {version}, of a version before the first release, which is not "
             f"read any more (this one writes format {FORMAT}). Fit the model again"
         )
-
-
-def read(path: Path) -> bytes:
-    """Read a regular file whole, once its first bytes say that it is a model."""
-    if path.exists() and not path.is_file():
-        raise ModelFileError("it is not a regular file")
-    with path.open("rb") as file:
-        _check_head(file.read(START), path.stat().st_size)
-        file.seek(0)
-        return file.read()

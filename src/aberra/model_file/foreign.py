@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 
 from aberra.detectors.foreign import is_pyod
 from aberra.errors import ModelFileError
-from aberra.model_file.archives import SCHEMA, check_contents, check_detector
+from aberra.model_file.archives import SCHEMA, check_contents, check_detector, strangers
 from aberra.model_file.kinds import Node, Reader, Writer, damaged
 
 TRUSTED: list[str] = []  # in addition to what skops trusts by default
@@ -49,12 +49,18 @@ def archive(detector: Any, where: str) -> bytes:
         damaged(where, f"{name} is a PyOD detector, and PyOD's can only be pickled, {UNSAFE}")
     try:
         data = dumps(detector)
-        unknown = get_untrusted_types(data=data)
+        unknown = get_untrusted_types(data=data) or _not_kept(data)
     except Exception as error:  # whatever the foreign object raises when looked at
         damaged(where, f"skops cannot save {name} ({error})")
     if unknown:
-        damaged(where, f"{name} holds {', '.join(unknown)}, which skops does not trust, {UNSAFE}")
+        held = ", ".join(unknown)
+        damaged(where, f"{name} holds {held}, which is not known to be safe, {UNSAFE}")
     return canonical(data)
+
+
+def _not_kept(data: bytes) -> list[str]:
+    with ZipFile(io.BytesIO(data)) as file:
+        return strangers(json.loads(file.read(SCHEMA)))
 
 
 UNSAFE = (

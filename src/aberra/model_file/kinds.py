@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from aberra.errors import ModelFileError
@@ -26,6 +27,9 @@ def shown(node: Node) -> str:
     """Return a node as a message shows it: not longer than a line."""
     text = repr(node)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]} ..."
+
+
+MEMBERS = "learnt.members_"
 
 
 def damaged(where: str, why: str) -> NoReturn:
@@ -150,6 +154,15 @@ class Count:
         return value
 
 
+def check_finite(array: NDArray[Any], where: str) -> None:
+    """Refuse what a member has learnt if it is not finite: its scores would not be either.
+
+    Only members: rows that are kept for other ends, such as those of a reviewer, may have gaps.
+    """
+    if where.startswith(MEMBERS) and array.dtype.kind == "f" and not np.isfinite(array).all():
+        damaged(where, "some numbers are not finite")
+
+
 @dataclass(frozen=True)
 class Array:
     """An array or tensor of one type.
@@ -167,6 +180,7 @@ class Array:
         array = value.numpy() if self.tensor else value
         if array.dtype != self.dtype:
             damaged(where, f"cannot save numbers of type {array.dtype}, only {self.dtype}")
+        check_finite(array, where)
         return out.put(where, array)
 
     def decode(self, node: Node, file: Reader, where: str) -> Any:
@@ -175,6 +189,7 @@ class Array:
         if array.dtype != self.dtype:
             damaged(where, f"the array is of type {array.dtype} instead of {self.dtype}")
         self._check_shape(array.shape, file, where)
+        check_finite(array, where)
         return self._made(array)
 
     def _made(self, array: NDArray[Any]) -> Any:

@@ -132,8 +132,8 @@ def check_reader(reader: TableReader, n: int) -> None:
         damaged("learnt.reader_.latest", "not two numbers for every column of dates")
     rare = [value for column in reader.rarity.values() for value in column.values()]
     late = [value for column in reader.latest.values() for value in column]
-    if not all(map(math.isfinite, [reader.unseen, *reader.medians, *rare, *late])):
-        damaged("learnt.reader_", "some numbers are not finite")
+    if not all(abs(x) <= LARGEST for x in [reader.unseen, *reader.medians, *rare, *late]):
+        damaged("learnt.reader_", "some numbers are not finite, or too large to be squared")
 
 
 def _check_localiser(model: Any, limits: bool) -> None:
@@ -151,7 +151,15 @@ def _check_localiser(model: Any, limits: bool) -> None:
                     f"networks would be called {members.n_calls:,} times for a tile of images, "
                     f"more than {MOST_CALLS:,} (load(path, limits=False) lifts the limit)",
                 )
+    _check_device(getattr(model, "detector", model))
     trained.probe(math.prod(image), image)
+
+
+def _check_device(localiser: Any) -> None:
+    if (name := vars(localiser).get("device")) is not None:
+        from aberra.nets.place import device_named  # tables do without torch
+
+        device_named(name)
 
 
 def check_ranges(part: Any, where: str) -> None:

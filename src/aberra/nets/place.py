@@ -16,6 +16,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from aberra.errors import ArgumentError
+
 TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 
 
@@ -59,7 +61,7 @@ def find_place(device: str = "auto", precision: TrainingPrecision = "auto") -> P
     """Return this process's place: `device` may be "auto", "cpu", "cuda", "cuda:1", "mps"."""
     n_processes = int(os.environ.get("WORLD_SIZE", "1"))
     if n_processes == 1:
-        where = device_named(device)
+        where = usable(device)
         return Place(where, bfloat16_pays(where) if precision == "auto" else precision != "float32")
     from lightning_fabric import Fabric
 
@@ -78,7 +80,29 @@ def find_place(device: str = "auto", precision: TrainingPrecision = "auto") -> P
 
 def device_named(name: str) -> torch.device:
     """Return a device by its name; "auto" is the best there is."""
-    return torch.device(best_device() if name == "auto" else name)
+    try:
+        return torch.device(best_device() if name == "auto" else name)
+    except RuntimeError as error:
+        raise ArgumentError(
+            "device",
+            f"torch knows no device of the name {name!r}. Give `device` one such as 'cpu', "
+            "'cuda:1' or 'mps', or 'auto' for the best there is.",
+        ) from error
+
+
+def usable(name: str) -> torch.device:
+    """Return a device by its name, if it can compute here."""
+    where = device_named(name)
+    try:
+        torch.zeros(1, device=where).item()
+    except (AssertionError, RuntimeError, NotImplementedError) as error:
+        why = str(error).partition("\n")[0].rstrip(".")
+        raise ArgumentError(
+            "device",
+            f"torch cannot compute on the device {name!r} here ({why}). Leave `device` at 'auto' "
+            "for the best there is.",
+        ) from error
+    return where
 
 
 def best_device() -> str:
