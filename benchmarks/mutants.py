@@ -62,7 +62,7 @@ def drawn(args: argparse.Namespace) -> list[Mutant]:
 
 
 def _key(line: dict[str, Any]) -> tuple[object, ...]:
-    return tuple(line[name] for name in ("module", "line", "column", "what"))
+    return tuple(line[name] for name in ("module", "code", "column", "what"))
 
 
 class Copies:

@@ -131,7 +131,7 @@ def table(args: argparse.Namespace) -> None:
     whole = [own for own in draws.values() if not _is_part(own)]
     said = "\n".join(
         f"Of the last {words} of all modules, {first} of {counted} mutants that are not equivalent "
-        f"({100 * first / counted:.0f} %) were noticed at once."
+        f"({100 * first / counted:.1f} %) were noticed at once."
         for words, own in (("draw", whole[-1]), ("three draws", [*chain(*whole[-3:])]))
         for first, counted in (_at_first(own),)
     )

@@ -53,13 +53,12 @@ def _source(module: str) -> list[str]:
 
 
 def _still_there(line: Line) -> bool:
-    """Say whether the line of code is where it was when the mutant was tried."""
-    source, at = _source(line["module"]), line["line"] - 1
-    return at < len(source) and line["code"] in source[at]
+    """Say whether the line of code is still there, wherever it has moved."""
+    return any(line["code"] in own for own in _source(line["module"]))
 
 
 def _key(line: Line) -> tuple[object, ...]:
-    return tuple(line[name] for name in ("module", "line", "column", "what"))
+    return tuple(line[name] for name in ("module", "code", "column", "what"))
 
 
 def _fate(line: Line) -> str:

@@ -38,7 +38,17 @@ HELD_BY_USERS = ("data/mri/", "localise/findings.py", "robust/history.py")
 
 E: Literal["equivalent"] = "equivalent"
 STREAM = "names another stream of random numbers, as independent of the others as this one"
+PAIRED = "a guard: both come from the same list, or their lengths were compared before"
 REASONS: tuple[Reason, ...] = (
+    Reason(E, "robust/committee.py", "maps, scores = zip(*(part.maps_and_scores", "True -> False",
+           PAIRED),
+    Reason(E, "model_file/kinds.py", "for size, dim in zip(shape, self.dims", "True -> False",
+           PAIRED),
+    Reason(E, "detectors/dagpr.py", "pairs = zip(self.regressions, codes", "True -> False", PAIRED),
+    Reason(E, "robust/history.py", "pairs = zip(self.rounds[1:], self.rounds[:-1]",
+           "True -> False", PAIRED),
+    Reason(E, "detectors/hybrid.py", "parts = zip(self.machines, self.code_scalings",
+           "True -> False", PAIRED),
     Reason(E, "robust/committee.py", "self.tile_rows = None if None in sizes", "min -> max",
            "the members of an ensemble are of one kind, and so are their sizes"),
     Reason(E, "diffusion/simplex.py", "n, device, dtype = len(permutations)", "0 -> 1",
