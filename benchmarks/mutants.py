@@ -51,14 +51,15 @@ def drawn(args: argparse.Namespace) -> list[Mutant]:
     every = {module: mutants(module) for module in chosen}
     for module, own in every.items():
         random.Random(f"{args.seed} {module}").shuffle(own)
+    fates = {_key(line): line["killed_by"] for line in read(args.cells) if "module" in line}
+    if args.again:  # whatever has survived, whichever draw it was of
+        found += [make() for name in {key[0] for key in fates if fates[key] is None}
+                  for make in every.get(str(name), ())]  # fmt: skip
+        left = [m for m in found if fates.get(_key(vars(m)), "") is None]
+        return [m for m in left if reason_for(vars(m))[0] == "survived"]
     for k in range(args.each):
         found += [own[k]() for own in every.values() if k < len(own)]
-    fates = {_key(line): line["killed_by"] for line in read(args.cells) if "module" in line}
-    wanted = [m for m in found if _key(vars(m)) not in fates]
-    if args.again:
-        left = [m for m in found if fates.get(_key(vars(m)), "") is None]
-        wanted = [m for m in left if reason_for(vars(m))[0] == "survived"]
-    return wanted
+    return [m for m in found if _key(vars(m)) not in fates]
 
 
 def _key(line: dict[str, Any]) -> tuple[object, ...]:
