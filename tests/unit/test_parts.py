@@ -1,6 +1,7 @@
 """Two runs on one output: neither gets rows of the other."""
 
 import os
+import shutil
 import threading
 
 import numpy as np
@@ -109,3 +110,66 @@ def test_a_folder_of_results_belongs_to_one_run_at_a_time(tmp_path):
     one, two = (ResultFolder(tmp_path / "maps", name, columns) for name in ("one", "two"))
     with one.held(), pytest.raises(DataError, match="Another run is writing"), two.held():
         pass
+
+
+@pytest.fixture
+def two_models(tmp_path):
+    """A folder of two files of a table, and two models of it."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 3)), columns=list("abc"))
+    for name in ("one", "two"):
+        (tmp_path / "rows").mkdir(exist_ok=True)
+        frame.to_csv(tmp_path / "rows" / f"{name}.csv", index=False)
+    return tmp_path / "rows", *(MultiView(random_state=k).fit(frame) for k in (0, 1))
+
+
+def test_scores_that_another_run_replaced_are_made_again(two_models, tmp_path):
+    """They were taken for finished, and the summary told other scores than the file held."""
+    rows, model, other = two_models
+    score(model, rows, tmp_path / "out")
+    files = [tmp_path / "out" / f"{name}.csv.parquet" for name in ("one", "two")]
+    before = [file.read_bytes() for file in files]
+    score(other, rows / "one.csv", files[0])
+    assert files[0].read_bytes() != before[0]
+    assert score(model, rows, tmp_path / "out").n_resumed == 90
+    assert [file.read_bytes() for file in files] == before
+    assert score(model, rows, tmp_path / "out").n_resumed == 180
+
+
+def test_scores_that_were_copied_elsewhere_are_not_made_again(two_models, tmp_path):
+    rows, model, _ = two_models
+    score(model, rows, tmp_path / "out")
+    shutil.copytree(tmp_path / "out", tmp_path / "copy", copy_function=shutil.copyfile)
+    assert score(model, rows, tmp_path / "copy").n_resumed == 180
+
+
+@pytest.mark.parametrize("file", ["map", "segmentation"])
+def test_a_map_that_another_run_replaced_is_drawn_again(file, tmp_path):
+    columns = ("scan", "map", "segmentation", "score", "error")
+    line = dict(zip(columns, ("a.nii", "a_map.nii", "a_seg.nii", "1.0", ""), strict=True))
+
+    def begun():
+        results = ResultFolder(tmp_path, "mine", columns)
+        results.begin()
+        return results
+
+    for name in ("map", "segmentation"):
+        (tmp_path / line[name]).write_bytes(b"mine")
+    first = begun()
+    first.add(line, "as it is")
+    first.write(["a.nii"])
+    assert begun().is_done("a.nii", "as it is")
+    assert not begun().is_done("a.nii", "as it became")
+    (tmp_path / line[file]).write_bytes(b"else")
+    assert not begun().is_done("a.nii", "as it is")
+    (tmp_path / line[file]).unlink()
+    assert not begun().is_done("a.nii", "as it is")
+
+
+def test_what_an_earlier_version_finished_is_done_again(tmp_path):
+    """It kept no mark of what it wrote, so nothing tells whose it is."""
+    results = ResultFolder(tmp_path, "mine", ("image", "map", "error"))
+    (tmp_path / "a.npz").write_bytes(b"map")
+    (tmp_path / "scores.csv").write_text("image,map,error\na,a.npz,\n")
+    (tmp_path / ".aberra-run.json").write_text('{"fingerprint": "mine", "inputs": {"a": "1"}}')
+    results.begin()
+    assert not results.is_done("a", "1")
