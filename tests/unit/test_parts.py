@@ -79,6 +79,21 @@ def test_resume_goes_on_after_the_full_pieces_of_the_same_run(tmp_path):
     assert Parts(tmp_path / "scores.csv", "other", 4).begin() == 0
 
 
+def test_pieces_that_changed_places_are_made_again(tmp_path):
+    """Both are full and of this run, but their rows would come in the wrong order."""
+    parts = Parts(tmp_path / "scores.csv", "mine", 4)
+    parts.begin()
+    for index in range(3):
+        parts.add(index, piece(4 * index, 4, 1.0))
+    first, second = (parts.folder / f"0000000{k}.parquet" for k in (1, 2))
+    first.rename(tmp_path / "aside")
+    second.rename(first)
+    (tmp_path / "aside").rename(second)
+    with pytest.raises(DataError, match="does not hold the 4 rows"):
+        parts.join(SCHEMA, 12)
+    assert parts.begin() == 1
+
+
 def test_a_second_score_on_the_same_output_is_refused(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
