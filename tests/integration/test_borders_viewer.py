@@ -137,3 +137,24 @@ def test_a_scan_whose_name_is_not_utf_8_has_its_score(odd_name):
     (scan,) = json.loads(listed.content)["scans"]
     assert (scan["name"], scan["score"], scan["millilitres"]) == ("k\udcff.nii.gz", 7.5, 2.0)
     assert scan["scan"] is not None
+
+
+@pytest.mark.parametrize("instead", ["link", "folder"])
+def test_marks_do_not_go_to_a_folder_that_took_the_place_of_the_one_shown(instead, tmp_path):
+    shown, other = tmp_path / "shown", tmp_path / "other"
+    shown.mkdir()
+    (shown / "a.nii").write_bytes(b"")
+    app = make_app(Shelf(catalogue(shown)))
+    assert asyncio.run(_marked(app))[0].status_code == 200
+    shown.rename(tmp_path / "away")
+    other.mkdir()
+    if instead == "link":
+        shown.symlink_to(other)
+    else:
+        other.rename(shown)
+    put, listed, _ = asyncio.run(_marked(app))
+    assert put.status_code == 422
+    assert "shown is not the folder that was opened" in put.json()["error"]
+    assert listed.json() == {"marks": {}, "trouble": put.json()["error"]}
+    assert list(shown.iterdir()) == []
+    assert (tmp_path / "away" / NAME).is_file()

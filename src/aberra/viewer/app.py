@@ -234,9 +234,8 @@ def _add_marks(app: FastAPI, shelf: Shelf) -> None:
 
     @app.get("/api/{number}/marks")
     def marks(number: int) -> Response:
-        trouble = shelf.marks.trouble()
-        held = {} if trouble and shelf.marks.path.exists() else shelf.marks.of(group(number))
-        return answer(held, trouble)
+        page, trouble = group(number), shelf.marks.trouble()
+        return answer({} if trouble else shelf.marks.of(page), trouble)
 
     @app.get("/api/{number}/marked")
     def marked(number: int) -> Response:
