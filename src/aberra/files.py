@@ -19,6 +19,7 @@ TEMPORARY = ".aberra-tmp-"  # how the names of files begin that are not finished
 BINARY = getattr(os, "O_BINARY", 0)
 LONGEST_REASON = 300  # letters of what a library says
 PROBE = 1 << 20  # bytes at either end that enter a fingerprint
+PROBE_OF_RESULT = 1 << 16  # the same for what a run wrote
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -116,11 +117,31 @@ def fingerprint(path: Path) -> str:
         return digest.hexdigest()
     state = path.stat()
     digest.update(repr((state.st_size, state.st_mtime_ns)).encode())
-    with path.open("rb") as opened:
-        digest.update(opened.read(PROBE))
-        opened.seek(max(0, state.st_size - PROBE))
-        digest.update(opened.read(PROBE))
+    digest.update(_ends(path, state.st_size, PROBE))
     return digest.hexdigest()
+
+
+def result_mark(*paths: Path) -> str | None:
+    """Return a digest of files that a run wrote, by which it knows them again; None if one is gone.
+
+    Sizes and ends tell them from other files of these names: Parquet keeps statistics of every
+    column at its end, and NPZ, PNG and whatever gzip packs a checksum of everything. Times have no
+    part in it, so results that were copied elsewhere are still known.
+    """
+    digest = sha256()
+    for path in paths:
+        if not path.is_file():
+            return None
+        size = path.stat().st_size
+        digest.update(repr(size).encode() + _ends(path, size, PROBE_OF_RESULT))
+    return digest.hexdigest()
+
+
+def _ends(path: Path, size: int, length: int) -> bytes:
+    with path.open("rb") as opened:
+        first = opened.read(length)
+        opened.seek(max(0, size - length))
+        return first + opened.read(length)
 
 
 def starts_with(path: Path, first: bytes) -> bool:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import torch
 from PIL import Image
 from rich.table import Table
 
-from aberra import ADC, OCSVM, IntensityThreshold, MultiView
+from aberra import ADC, IADC, OCSVM, IntensityThreshold, MultiView
 from aberra.data.blocks.opening import blocks_of
 from aberra.errors import DataError
 from aberra.terminal import console, visible
@@ -186,6 +187,42 @@ def test_polars_with_text_and_dates():
     same_scores(given.lazy(), given, encode="auto")
     with pytest.raises(DataError, match="Text instead of numbers"):
         MultiView().fit(given)
+
+
+LISTS = [[1.0, 2.0], [3.0]] * 30
+NESTED_CELLS = {
+    "lists": LISTS,
+    "arrays": [np.array(one) for one in LISTS],
+    "objects": [{"a": 1}] * 60,
+    "a list among text": ["a", None, ["b"]] * 20,
+    "a list among numbers": [1, 2, [3]] * 20,
+    "Arrow's lists": pd.array(LISTS, pd.ArrowDtype(pa.list_(pa.float64()))),
+}
+
+
+@pytest.mark.parametrize("cells", NESTED_CELLS.values(), ids=NESTED_CELLS)
+@pytest.mark.parametrize("encode", ["auto", "error"])
+def test_columns_of_lists_are_named(encode, cells):
+    """NumPy's own error reached whoever fitted a data frame, or a wrong advice did."""
+    frame = pd.DataFrame({"a": X[:, 0], "many": cells})
+    for model in (IADC(encode=encode), OCSVM(encode=encode)):
+        with pytest.raises(DataError, match=r"Column 'many' holds .*, not numbers, dates or text"):
+            model.fit(frame)
+
+
+def test_columns_of_lists_are_named_wherever_they_come_from():
+    polars = pytest.importorskip("polars")
+    held = {"a": X[:, 0].tolist(), "many": LISTS}
+    for table in (polars.DataFrame(held), pa.table(held)):
+        with pytest.raises(DataError, match="Column 'many' holds ndarray, not numbers"):
+            MultiView(encode="auto").fit(table)
+    cells = np.array([[x, None] for x in X[:, 0]], dtype=object)
+    cells[:, 1] = LISTS
+    with pytest.raises(DataError, match="Column '1' holds list, not numbers"):
+        MultiView(encode="auto").fit(cells)
+    model = MultiView(encode="auto").fit(pd.DataFrame({"a": X[:, 0], "many": ["x", "y"] * 30}))
+    with pytest.raises(DataError, match="Column 'many' holds list, not numbers"):
+        model.anomaly_score(pd.DataFrame(held))
 
 
 def test_true_is_no_number_of_members():

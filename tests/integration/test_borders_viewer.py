@@ -1,6 +1,8 @@
 """Tables and lists of scores that once broke the viewer's pages, or kept it from starting."""
 
 import asyncio
+import json
+import os
 
 import httpx
 import pyarrow as pa
@@ -10,6 +12,7 @@ import pytest
 from aberra.errors import DataError
 from aberra.viewer.app import Shelf, make_app
 from aberra.viewer.catalogue import catalogue
+from aberra.viewer.marks import NAME
 
 ASKED = (
     "rows",
@@ -101,3 +104,57 @@ def test_names_that_no_file_can_have_are_listed_without_a_file(line, tmp_path):
     (tmp_path / "scores.csv").write_text(SCANS + line)
     (scan,) = catalogue(tmp_path).scans
     assert (scan.map, scan.mask, scan.findings) == (None, None, None)
+
+
+@pytest.fixture
+def odd_name(tmp_path):
+    """A folder of one scan whose name is no UTF-8, as `aberra score` leaves it."""
+    (tmp_path / os.fsdecode(b"k\xff.nii.gz")).write_bytes(b"")
+    (tmp_path / "scores.csv").write_bytes(SCANS.encode() + b"k\xff.nii.gz,,,7.5,2,\n")
+    return tmp_path
+
+
+async def _marked(app):
+    """Accept the first scan; return the answers to that, to the list of marks, and of scans."""
+    there = httpx.ASGITransport(app=app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=there, base_url="http://viewer") as client:
+        put = await client.put("/api/0/marks/0", json={"mark": "accept"})
+        return put, await client.get("/api/0/marks"), await client.get("/api/0/scans")
+
+
+def test_a_scan_whose_name_is_not_utf_8_can_be_marked(odd_name):
+    """The mark was kept, but no answer could name it, then or later."""
+    for _ in range(2):  # again, with the mark of before
+        put, listed, _ = asyncio.run(_marked(make_app(Shelf(catalogue(odd_name)))))
+        assert (put.status_code, listed.status_code) == (200, 200)
+        held = {"k\udcff.nii.gz": "accept"}
+        assert json.loads(put.content)["marks"] == json.loads(listed.content)["marks"] == held
+    assert list(json.loads((odd_name / NAME).read_bytes())["marks"]["scans"]) == list(held)
+
+
+def test_a_scan_whose_name_is_not_utf_8_has_its_score(odd_name):
+    *_, listed = asyncio.run(_marked(make_app(Shelf(catalogue(odd_name)))))
+    (scan,) = json.loads(listed.content)["scans"]
+    assert (scan["name"], scan["score"], scan["millilitres"]) == ("k\udcff.nii.gz", 7.5, 2.0)
+    assert scan["scan"] is not None
+
+
+@pytest.mark.parametrize("instead", ["link", "folder"])
+def test_marks_do_not_go_to_a_folder_that_took_the_place_of_the_one_shown(instead, tmp_path):
+    shown, other = tmp_path / "shown", tmp_path / "other"
+    shown.mkdir()
+    (shown / "a.nii").write_bytes(b"")
+    app = make_app(Shelf(catalogue(shown)))
+    assert asyncio.run(_marked(app))[0].status_code == 200
+    shown.rename(tmp_path / "away")
+    other.mkdir()
+    if instead == "link":
+        shown.symlink_to(other)
+    else:
+        other.rename(shown)
+    put, listed, _ = asyncio.run(_marked(app))
+    assert put.status_code == 422
+    assert "shown is not the folder that was opened" in put.json()["error"]
+    assert listed.json() == {"marks": {}, "trouble": put.json()["error"]}
+    assert list(shown.iterdir()) == []
+    assert (tmp_path / "away" / NAME).is_file()

@@ -54,9 +54,37 @@ def test_sound_and_harmless_quotes_pass(cell, tmp_path):
     assert sum(len(c.frame) for c in table.chunks(["number"], {"number": "number"}, 99)) == 1000
 
 
+def test_two_lost_quotes_that_look_like_one_cell_do_not_swallow_the_rows_between_them(tmp_path):
+    """Each stands where a quote may stand, so 2,000 rows became one cell without a word."""
+    lines = [f"{k},name" for k in range(2, 5002)]
+    lines[999], lines[2999] = '1001,"name', '3001,name"'
+    text = "number,name\n" + "\n".join(lines) + "\n"
+    said = r"rows\.csv: the quote that opens a cell in line 1,001 meets .* line 3,001, so 2,000 "
+    with pytest.raises(DataError, match=said):
+        TableFile(file_with(tmp_path, text)).read()
+    with pytest.raises(DataError, match=said):  # the same, where quotes are looked at one by one
+        check_csv(file_with(tmp_path, text.replace("2,name", 'name 5" disk', 1)), ",")
+    with pytest.raises(DataError, match=r"in line 1,000 .* line 3,000, .* save the table as Parq"):
+        check_csv(file_with(tmp_path, text), ",", Called(tmp_path / "rows.csv", added=1))
+
+
+@pytest.mark.parametrize("piece", [500, 1 << 22])
+def test_a_cell_may_have_a_thousand_lines(piece, tmp_path, monkeypatch):
+    monkeypatch.setattr(csv_check, "PIECE", piece)
+
+    def table(*ends):
+        cells = ['"' + 'a ""word""\n' * n + '"' for n in ends]
+        return file_with(tmp_path, "text,number\n" + "".join(f"{cell},1\n" for cell in cells))
+
+    check_csv(table(1000, 3, 1000), ",")
+    with pytest.raises(DataError, match="in line 1,007 meets another one only in line 2,008"):
+        check_csv(table(1000, 3, 1001, 1002), ",")
+
+
+@pytest.mark.parametrize("most", [1, 2, 1000])
 @given(st.text(alphabet='a",\n', max_size=40), st.integers(1, 5))
 @settings(max_examples=300)
-def test_pieces_of_any_size_give_the_same_verdict(text, size):
+def test_pieces_of_any_size_give_the_same_verdict(most, text, size):
     def verdict(size):
         scan, data, held = QuoteScan(Called(Path("x")), ","), text.encode(), b""
         try:
@@ -70,7 +98,9 @@ def test_pieces_of_any_size_give_the_same_verdict(text, size):
             return str(error)
         return ""
 
-    assert verdict(size) == verdict(1000)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_check, "MOST_LINES", most)
+        assert verdict(size) == verdict(1000)
 
 
 @given(st.lists(st.lists(st.text('a",\n é'), min_size=2, max_size=2), min_size=1, max_size=6))

@@ -1,6 +1,7 @@
 """Two runs on one output: neither gets rows of the other."""
 
 import os
+import shutil
 import threading
 
 import numpy as np
@@ -78,6 +79,21 @@ def test_resume_goes_on_after_the_full_pieces_of_the_same_run(tmp_path):
     assert Parts(tmp_path / "scores.csv", "other", 4).begin() == 0
 
 
+def test_pieces_that_changed_places_are_made_again(tmp_path):
+    """Both are full and of this run, but their rows would come in the wrong order."""
+    parts = Parts(tmp_path / "scores.csv", "mine", 4)
+    parts.begin()
+    for index in range(3):
+        parts.add(index, piece(4 * index, 4, 1.0))
+    first, second = (parts.folder / f"0000000{k}.parquet" for k in (1, 2))
+    first.rename(tmp_path / "aside")
+    second.rename(first)
+    (tmp_path / "aside").rename(second)
+    with pytest.raises(DataError, match="does not hold the 4 rows"):
+        parts.join(SCHEMA, 12)
+    assert parts.begin() == 1
+
+
 def test_a_second_score_on_the_same_output_is_refused(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(300, 3)), columns=list("abc"))
@@ -109,3 +125,66 @@ def test_a_folder_of_results_belongs_to_one_run_at_a_time(tmp_path):
     one, two = (ResultFolder(tmp_path / "maps", name, columns) for name in ("one", "two"))
     with one.held(), pytest.raises(DataError, match="Another run is writing"), two.held():
         pass
+
+
+@pytest.fixture
+def two_models(tmp_path):
+    """A folder of two files of a table, and two models of it."""
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(90, 3)), columns=list("abc"))
+    for name in ("one", "two"):
+        (tmp_path / "rows").mkdir(exist_ok=True)
+        frame.to_csv(tmp_path / "rows" / f"{name}.csv", index=False)
+    return tmp_path / "rows", *(MultiView(random_state=k).fit(frame) for k in (0, 1))
+
+
+def test_scores_that_another_run_replaced_are_made_again(two_models, tmp_path):
+    """They were taken for finished, and the summary told other scores than the file held."""
+    rows, model, other = two_models
+    score(model, rows, tmp_path / "out")
+    files = [tmp_path / "out" / f"{name}.csv.parquet" for name in ("one", "two")]
+    before = [file.read_bytes() for file in files]
+    score(other, rows / "one.csv", files[0])
+    assert files[0].read_bytes() != before[0]
+    assert score(model, rows, tmp_path / "out").n_resumed == 90
+    assert [file.read_bytes() for file in files] == before
+    assert score(model, rows, tmp_path / "out").n_resumed == 180
+
+
+def test_scores_that_were_copied_elsewhere_are_not_made_again(two_models, tmp_path):
+    rows, model, _ = two_models
+    score(model, rows, tmp_path / "out")
+    shutil.copytree(tmp_path / "out", tmp_path / "copy", copy_function=shutil.copyfile)
+    assert score(model, rows, tmp_path / "copy").n_resumed == 180
+
+
+@pytest.mark.parametrize("file", ["map", "segmentation"])
+def test_a_map_that_another_run_replaced_is_drawn_again(file, tmp_path):
+    columns = ("scan", "map", "segmentation", "score", "error")
+    line = dict(zip(columns, ("a.nii", "a_map.nii", "a_seg.nii", "1.0", ""), strict=True))
+
+    def begun():
+        results = ResultFolder(tmp_path, "mine", columns)
+        results.begin()
+        return results
+
+    for name in ("map", "segmentation"):
+        (tmp_path / line[name]).write_bytes(b"mine")
+    first = begun()
+    first.add(line, "as it is")
+    first.write(["a.nii"])
+    assert begun().is_done("a.nii", "as it is")
+    assert not begun().is_done("a.nii", "as it became")
+    (tmp_path / line[file]).write_bytes(b"else")
+    assert not begun().is_done("a.nii", "as it is")
+    (tmp_path / line[file]).unlink()
+    assert not begun().is_done("a.nii", "as it is")
+
+
+def test_what_an_earlier_version_finished_is_done_again(tmp_path):
+    """It kept no mark of what it wrote, so nothing tells whose it is."""
+    results = ResultFolder(tmp_path, "mine", ("image", "map", "error"))
+    (tmp_path / "a.npz").write_bytes(b"map")
+    (tmp_path / "scores.csv").write_text("image,map,error\na,a.npz,\n")
+    (tmp_path / ".aberra-run.json").write_text('{"fingerprint": "mine", "inputs": {"a": "1"}}')
+    results.begin()
+    assert not results.is_done("a", "1")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from aberra.data.nested import refuse_nested
 from aberra.errors import DataError
 from aberra.words import count
 
@@ -221,7 +222,7 @@ def _parts_of_dates(seconds: NDArray[np.float64]) -> list[str]:
 def plain(X: Any) -> Any:
     """Return tensors as arrays, tables without sparse columns, arrays of dates as tables.
 
-    Masked cells are gaps.
+    Masked cells are gaps, and cells that hold several values are refused.
     """
     if type(X).__module__.partition(".")[0] == "torch":
         return _array_of(X)
@@ -229,6 +230,7 @@ def plain(X: Any) -> Any:
         masked = np.ma.getmaskarray(X)
         X = np.where(masked, np.nan, X.data) if masked.any() else X.data
     if isinstance(X, pd.DataFrame):
+        refuse_nested(X)
         return _dense(X)
     return pd.DataFrame(X) if isinstance(X, np.ndarray) and X.dtype.kind in "Mm" else X
 
@@ -308,6 +310,7 @@ def as_frame(X: Any, infer: bool) -> pd.DataFrame:
         frame = X
     else:  # an array is looked at where it is: nothing here writes to it
         frame = pd.DataFrame(X) if own else pd.DataFrame(np.asarray(X), copy=False)
+        refuse_nested(frame)
     if not infer or all(kind_of(column) != "text" for _, column in _columns(frame)):
         return frame
     return frame.apply(_best_type, parse=not own)

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from aberra.errors import DataError
-from aberra.files import write_atomically
+from aberra.files import result_mark, write_atomically
 from aberra.locks import alone
 
 SCORES = "scores.csv"
 RUN = ".aberra-run.json"
+FILES = ("map", "segmentation", "picture")  # columns that name what was written, as far as they are
 
 Line = Mapping[str, str]
 
@@ -41,6 +42,7 @@ class ResultFolder:
     columns: Sequence[str]
     lines: dict[str, Line] = field(default_factory=dict)
     marks: dict[str, str] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)  # marks of the results themselves
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -58,20 +60,25 @@ class ResultFolder:
         held = self._held_run()
         if held.get("fingerprint") == self.fingerprint:
             self.lines = {line[self.columns[0]]: line for line in self._held_lines()}
-            self.marks = {str(name): str(mark) for name, mark in held.get("inputs", {}).items()}
+            self.marks, self.written = _marks(held, "inputs"), _marks(held, "results")
         self._write_run()
 
     def is_done(self, name: str, mark: str) -> bool:
-        """Say whether there is a result for this very input, with the files that belong to it."""
+        """Say whether this very input has a result whose files are still those of this run."""
         line = self.lines.get(name)
         if line is None or line["error"] or self.marks.get(name) != mark:
             return False
-        return (self.folder / line["map"]).is_file()
+        written = self.written.get(name)
+        return written is not None and written == self._result_mark(line)
 
     def add(self, line: Line, mark: str) -> None:
         """Keep the result for one input."""
         name = line[self.columns[0]]
         self.lines[name], self.marks[name] = line, mark
+        written = None if line["error"] else self._result_mark(line)
+        self.written.pop(name, None)
+        if written is not None:
+            self.written[name] = written
 
     def write(self, names: Sequence[str]) -> None:
         """Write `scores.csv` for these inputs, as far as there are results, in their order."""
@@ -82,8 +89,11 @@ class ResultFolder:
         write_atomically(self.folder / SCORES, text.getvalue().encode("utf-8", "surrogateescape"))
         self._write_run()  # afterwards: a line without its mark is done again, not trusted
 
+    def _result_mark(self, line: Line) -> str | None:
+        return result_mark(*(self.folder / line[name] for name in FILES if line.get(name)))
+
     def _write_run(self) -> None:
-        run = {"fingerprint": self.fingerprint, "inputs": self.marks}
+        run = {"fingerprint": self.fingerprint, "inputs": self.marks, "results": self.written}
         write_atomically(self.folder / RUN, json.dumps(run).encode())
 
     def _held_run(self) -> dict[str, Any]:
@@ -91,7 +101,7 @@ class ResultFolder:
             held = json.loads((self.folder / RUN).read_bytes())
         except (OSError, ValueError):
             return {}
-        return held if isinstance(held, dict) and isinstance(held.get("inputs"), dict) else {}
+        return held if isinstance(held, dict) else {}
 
     def _held_lines(self) -> Iterator[Line]:
         try:
@@ -103,3 +113,10 @@ class ResultFolder:
                     yield from rows
         except OSError:
             return
+
+
+def _marks(held: Mapping[str, Any], kind: str) -> dict[str, str]:
+    marks = held.get(kind)
+    if not isinstance(marks, dict):
+        return {}
+    return {str(name): str(mark) for name, mark in marks.items()}

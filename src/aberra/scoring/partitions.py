@@ -15,7 +15,7 @@ from aberra.data.blocks.source import Blocks, PartError
 from aberra.data.drift.verdict import compared
 from aberra.engine import run_tasks
 from aberra.errors import DataError
-from aberra.files import write_atomically
+from aberra.files import result_mark, write_atomically
 from aberra.locks import alone
 from aberra.progress import Pace
 from aberra.scoring.rows import RowAnswers
@@ -160,6 +160,7 @@ def _scoring(
             "n_flagged": found.n_flagged,
             "oddest": [{**line, "file": table.blocks.parts[k].name} for line in found.oddest],
             "looks": found.looks,
+            "written": result_mark(target),
         }
 
     return work
@@ -171,8 +172,12 @@ def _mark(scorer: RowAnswers, table: Partitions, k: int, digest: str) -> str:
 
 
 def _is_done(run: Run, table: Partitions, k: int, name: str, mark: str) -> bool:
+    """Say whether a file's scores are there, and still the ones that such a run wrote."""
     held = run.done.get(name)
-    return held is not None and held.get("mark") == mark and table.target(k).is_file()
+    if held is None or held.get("mark") != mark:
+        return False
+    written = held.get("written")
+    return written is not None and written == result_mark(table.target(k))
 
 
 def _summary(scorer: RowAnswers, found: list[dict[str, Any]], n_before: int) -> TableSummary:

@@ -19,7 +19,7 @@ from aberra.errors import DataError
 from aberra.files import refuse_special, replacing, write_atomically
 
 MANIFEST = "manifest.json"
-RUN = b"aberra-run"  # under which a piece keeps the fingerprint of its run
+RUN = b"aberra-run"  # under which a piece keeps the fingerprint of its run, and its place in it
 FORMULA = r"^([=+\-@\t\r])"  # how a cell begins that spreadsheets compute
 OUTPUTS = (".parquet", ".csv")
 
@@ -28,8 +28,9 @@ OUTPUTS = (".parquet", ".csv")
 class Parts:
     """The folder `OUTPUT.parts`, with one Parquet file for each finished piece.
 
-    Whoever works in it holds `locks.alone(output)`. Every piece says which run it belongs to, so
-    that even without the lock no piece of another run gets into the result.
+    Whoever works in it holds `locks.alone(output)`. Every piece says which run it belongs to and
+    its place there, so that even without the lock no piece of another run gets into the result, and
+    none that was moved.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class Parts:
     def add(self, index: int, piece: pa.Table) -> None:
         """Keep a finished piece."""
         buffer = io.BytesIO()
-        said = {**(piece.schema.metadata or {}), RUN: self.fingerprint}
+        said = {**(piece.schema.metadata or {}), RUN: self._mark(index)}
         pq.write_table(piece.replace_schema_metadata(said), buffer)
         write_atomically(self._path(index), buffer.getvalue())
 
@@ -118,17 +119,20 @@ class Parts:
     def _path(self, index: int) -> Path:
         return self.folder / f"{index:08d}.parquet"
 
+    def _mark(self, index: int) -> str:
+        return f"{self.fingerprint}/{index}"
+
     def _is_full(self, index: int) -> bool:
         return self._n_rows(index) == self.rows
 
     def _n_rows(self, index: int) -> int | None:
-        """Return how many rows a piece has; None if it is not there, not whole, or not ours."""
+        """Return how many rows a piece has; None if it is not there, not whole, or another's."""
         try:
             with self._path(index).open("rb") as file:
                 about = pq.read_metadata(file)
         except (OSError, pa.ArrowException):
             return None
-        ours = (about.metadata or {}).get(RUN) == self.fingerprint.encode()
+        ours = (about.metadata or {}).get(RUN) == self._mark(index).encode()
         return int(about.num_rows) if ours else None
 
     def _fingerprint(self) -> str | None:

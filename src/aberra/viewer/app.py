@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -228,11 +228,14 @@ def _add_marks(app: FastAPI, shelf: Shelf) -> None:
         item = shelf.item(number, "scans", "table")
         return "scans" if item.kind == "scans" else item.title
 
+    def answer(held: Mapping[str, str], trouble: str = "") -> Response:
+        # a name that is not UTF-8 may be a value of FastAPI's own answers, but no key
+        return AsciiAnswer({"marks": held, "trouble": trouble})
+
     @app.get("/api/{number}/marks")
-    def marks(number: int) -> dict[str, Any]:
-        trouble = shelf.marks.trouble()
-        held = {} if trouble and shelf.marks.path.exists() else shelf.marks.of(group(number))
-        return {"marks": held, "trouble": trouble}
+    def marks(number: int) -> Response:
+        page, trouble = group(number), shelf.marks.trouble()
+        return answer({} if trouble else shelf.marks.of(page), trouble)
 
     @app.get("/api/{number}/marked")
     def marked(number: int) -> Response:
@@ -243,9 +246,9 @@ def _add_marks(app: FastAPI, shelf: Shelf) -> None:
         return Response(rows.to_csv(index=False).encode(), media_type="text/csv", headers=headers)
 
     @app.put("/api/{number}/marks/{index}")
-    def mark(number: int, index: int, change: MarkChange) -> dict[str, Any]:
+    def mark(number: int, index: int, change: MarkChange) -> Response:
         name = shelf.name(number, index)
-        return {"marks": shelf.marks.set(group(number), name, change.mark), "trouble": ""}
+        return answer(shelf.marks.set(group(number), name, change.mark))
 
 
 def _stream(held: Held, kind: str, headers: dict[str, str]) -> StreamingResponse:

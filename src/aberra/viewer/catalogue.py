@@ -164,16 +164,17 @@ def _of_folder(root: Path, scans: Path | None, pattern: str) -> Catalogue:
     return found
 
 
-def _header(path: Path) -> list[str]:
+def _header(path: Path, errors: str = "strict") -> list[str]:
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file, long_cells():
+        with path.open(newline="", encoding="utf-8-sig", errors=errors) as file, long_cells():
             return next(csv.reader(file), [])
     except (OSError, ValueError, csv.Error):
         return []
 
 
 def _lists_scans(path: Path) -> bool:
-    return path.is_file() and set(_header(path)) >= SCAN_COLUMNS
+    """Say whether a file is a list of scans, whose names may not be UTF-8."""
+    return path.is_file() and set(_header(path, "surrogateescape")) >= SCAN_COLUMNS
 
 
 def _is_table(path: Path) -> bool:

@@ -22,6 +22,7 @@ class Marks:
 
     Every change reads the file, changes one mark and writes the file whole, under a lock. So two
     browsers, or two servers, on one folder keep each other's marks, and a killed server loses none.
+    Where another folder, or a link to one, has taken the place of this one, nothing is kept.
 
     Parameters
     ----------
@@ -32,6 +33,7 @@ class Marks:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / NAME
+        self._opened = _state(folder)
 
     def of(self, group: str) -> dict[str, ReviewMark]:
         """Return the marks of one page: name to mark.
@@ -59,6 +61,7 @@ class Marks:
         -------
         marks : dict
         """
+        self._refuse_another_folder()  # where not even a lock belongs
         try:
             with only_one(self.path):
                 groups = self._read()
@@ -90,7 +93,17 @@ class Marks:
             "permissions, or copy the results to a folder of yours."
         )
 
+    def _refuse_another_folder(self) -> None:
+        now = _state(self.folder)
+        if self._opened is None or now is None or os.path.samestat(self._opened, now):
+            return  # if it is gone, whoever opens a file in it will say so
+        raise DataError(
+            f"Marks cannot be saved: {self.folder} is not the folder that was opened; another one, "
+            "or a link, has taken its place. Start aberra view again to see what is there now."
+        )
+
     def _read(self) -> dict[str, dict[str, Any]]:
+        self._refuse_another_folder()
         if self.path.is_symlink():  # writing would change a file elsewhere
             raise DataError(
                 f"Marks cannot be saved: {NAME} is a link. Replace it with the file itself."
@@ -122,6 +135,13 @@ def marks_in(path: Path) -> dict[str, dict[str, ReviewMark]]:
         raise DataError(f"{path} was not written by aberra view. Give its aberra-marks.json.")
     groups = held["marks"].items()
     return {group: {name: e["mark"] for name, e in marks.items()} for group, marks in groups}
+
+
+def _state(folder: Path) -> os.stat_result | None:
+    try:
+        return os.stat(folder)
+    except OSError:
+        return None
 
 
 def _is_marks(held: Any) -> bool:

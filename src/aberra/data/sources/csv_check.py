@@ -32,6 +32,7 @@ LINE_END = re.compile(rb"\r\n|\r|\n")
 CELL = re.compile(rb'(?:(?<=[,;\t|])|^)"(?:[^"]|"")*+"')  # one that is quoted and closed
 OPEN_CELL = re.compile(rb'(?:[,;\t|]|^)"')
 PIECE = 1 << 22
+MOST_LINES = 1000  # line ends in a cell; more are rows between two quotes that have no partners
 QUOTE, LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
 LARGE, MOST_EXPANSION = 1 << 30, 200  # bytes; how many times a packed file may grow beyond them
 
@@ -128,7 +129,8 @@ class QuoteScan:
 
     A quote opens a cell only at its beginning, as RFC 4180 and Arrow have it; elsewhere it is a
     letter like any other. A cell that holds a line end must be closed properly: by a quote that a
-    delimiter, a line end or the end of the file follows.
+    delimiter, a line end or the end of the file follows. Two lost quotes may look like that, with
+    all rows between them in one legal cell, so a cell of very many lines is refused.
 
     Parameters
     ----------
@@ -180,12 +182,43 @@ class QuoteScan:
         if not np.where(opening, may_open, may_close).all():
             return False
         begun = np.flatnonzero(opening & quotes.starts)
-        if len(begun):
-            self.opened = self.line + piece.count(b"\n", 0, int(quotes.at[begun[-1]]))
         at_end = int(quotes.at[-1]) == len(piece) - 1
         self.doubled = bool(not opening[-1] and at_end and quotes.after[-1] == QUOTE)
-        self.inside = bool(opening[-1]) or self.doubled
+        was_inside, self.inside = self.inside, bool(opening[-1]) or self.doubled
+        self._check_lengths(piece, quotes.at, begun, was_inside)
+        if len(begun):
+            self.opened = self.line + piece.count(b"\n", 0, int(quotes.at[begun[-1]]))
         return True
+
+    def _check_lengths(
+        self, piece: bytes, at: NDArray[np.int64], begun: NDArray[np.int64], was_inside: bool
+    ) -> None:
+        """Refuse a cell of too many lines; lines are counted only where there is room for them."""
+        bounds = np.append(begun, len(at))
+        firsts, lasts = at[begun], at[bounds[1:] - 1]
+        if was_inside:  # the first cell began in another piece
+            firsts, lasts = np.append(0, firsts), np.append(at[bounds[0] - 1], lasts)
+        if self.inside:  # the last one ends in another
+            firsts, lasts = firsts[:-1], lasts[:-1]
+        long = lasts - firsts > MOST_LINES
+        long[: int(was_inside)] = True
+        for k in np.flatnonzero(long).tolist():
+            lines = piece.count(b"\n", int(firsts[k]), int(lasts[k]))
+            if was_inside and k == 0:
+                self._check_length(self.opened, self.line + lines)
+            elif lines > MOST_LINES:
+                opened = self.line + piece.count(b"\n", 0, int(firsts[k]))
+                self._check_length(opened, opened + lines)
+
+    def _check_length(self, opened: int, closed: int) -> None:
+        if closed - opened <= MOST_LINES:
+            return
+        raise DataError(
+            f"{self.called.path}: the quote that opens a cell in line {self.called.line(opened)} "
+            f"meets another one only in line {self.called.line(closed)}, so {closed - opened:,} "
+            "line ends would lie in one cell. Close or remove quotes that have no partner. If the "
+            "cell is meant to be so long, save the table as Parquet."
+        )
 
     def _one_by_one(self, piece: bytes, quotes: Quotes) -> None:
         line, seen = self.line, 0
@@ -201,6 +234,7 @@ class QuoteScan:
             else:
                 if not quotes.stops[k] and line != self.opened:
                     self._refuse(line)
+                self._check_length(self.opened, line)
                 self.inside = False
 
     def _refuse(self, line: int) -> NoReturn:
