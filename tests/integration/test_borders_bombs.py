@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import feather
 
+from aberra.data.blocks import extent
 from aberra.data.sources import allowance
 from aberra.data.sources.sheets import first_sheet
 from aberra.data.sources.staged import table_at
@@ -145,3 +146,13 @@ def test_many_packed_files_do_not_fill_the_disk_together(small, tmp_path):
             archive.writestr(f"{k}.csv", "a,b\n" + "1,2\n" * 100_000)
     with pytest.raises(DataError, match=r"rows\.zip unpacks to more than"):
         table_at(tmp_path / "rows.zip")
+
+
+@pytest.mark.parametrize("packed", ["gz", "bz2", "xz", "zip"])
+def test_packed_rows_are_counted_by_what_is_inside(packed, tmp_path, monkeypatch):
+    path = tmp_path / f"rows.csv.{packed}"
+    pd.DataFrame({"a": [1] * 5000, "b": 2}).to_csv(path, index=False)
+    monkeypatch.setattr(extent, "LARGE_ROWS", 6000)
+    assert not extent.is_large(str(path))
+    monkeypatch.setattr(extent, "LARGE_ROWS", 4000)
+    assert extent.is_large(str(path))
