@@ -122,7 +122,7 @@ def test_what_no_frame_takes_is_refused_before_it_is_read(kind, tmp_path, monkey
     path = tmp_path / "rows.parquet"
     pq.write_table(pa.table({"s": pa.array([None, None], kind)}), path)
     monkeypatch.setattr(pq, "read_table", None)
-    with pytest.raises(DataError, match="Column 's' holds"):
+    with pytest.raises(DataError, match=r"Column 's' of .*rows\.parquet holds"):
         TableFile(path).read()
 
 
@@ -138,6 +138,14 @@ def test_many_cells_in_a_small_file_are_refused(name, small, tmp_path):
         zeros.astype(int).to_csv(path, index=False)
     with pytest.raises(DataError, match=r"(8 columns|array 'X.npy') unpacks"):
         table_at(path).read()
+
+
+def test_a_feather_file_of_one_value_is_refused_before_it_is_read(small, tmp_path, monkeypatch):
+    zeros = pa.table({f"x{j}": np.zeros(20_000) for j in range(8)})
+    feather.write_feather(zeros, tmp_path / "rows.feather", compression="zstd")
+    monkeypatch.setattr(feather, "read_table", None)
+    with pytest.raises(DataError, match=r"20,000 rows and 8 columns unpacks"):
+        table_at(tmp_path / "rows.feather")
 
 
 def test_many_packed_files_do_not_fill_the_disk_together(small, tmp_path):

@@ -69,7 +69,12 @@ def is_text(kind: pa.DataType) -> bool:
 def check_columns(schema: pa.Schema, n_rows: int, allowance: Allowance) -> None:
     """Refuse columns that no frame takes, and too many cells, before any of them is read."""
     for field in schema:
-        _refuse_odd(field.type, field.name)
+        _refuse_odd(field.type, field.name, f" of {allowance.called}")
+    check_rows(schema, n_rows, allowance)
+
+
+def check_rows(schema: pa.Schema, n_rows: int, allowance: Allowance) -> None:
+    """Refuse too many cells."""
     _check_size(sum(_width(field.type) for field in schema), n_rows, len(schema), allowance)
 
 
@@ -79,7 +84,7 @@ def check_numbers(n_rows: int, n_columns: int, allowance: Allowance) -> None:
 
 
 def _check_size(row_bytes: int, n_rows: int, n_columns: int, allowance: Allowance) -> None:
-    what = f": a table of {count(n_rows, 'row')} and {count(n_columns, 'column')}"
+    what = f": a table of about {count(n_rows, 'row')} and {count(n_columns, 'column')}"
     allowance.check(COPIES * row_bytes * n_rows, SMALLER, what)
 
 
@@ -91,13 +96,14 @@ def _width(kind: pa.DataType) -> int:
         return 1 if pa.types.is_boolean(kind) else NUMBER_BYTES
 
 
-def _refuse_odd(kind: pa.DataType, name: str) -> None:
+def _refuse_odd(kind: pa.DataType, name: str, where: str = "") -> None:
     types = pa.types
     if types.is_dictionary(kind):
-        return _refuse_odd(kind.value_type, name)
+        return _refuse_odd(kind.value_type, name, where)
     if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
         raise DataError(
-            f"Column {name!r} holds {kind}, not numbers, dates or text. Leave it out of the file."
+            f"Column {name!r}{where} holds {kind}, not numbers, dates or text. Leave it out of the "
+            "file."
         )
     return None
 

@@ -13,16 +13,17 @@ import pyarrow.parquet as pq
 from pyarrow import feather
 
 from aberra.data.sources.allowance import COPIES, SMALLER, Allowance
-from aberra.data.sources.arrow_frames import check_cells
+from aberra.data.sources.arrow_frames import check_cells, check_rows
 from aberra.data.sources.json_rows import check_lines, check_objects, objects_in
 from aberra.data.sources.sheets import first_sheet
 from aberra.data.sources.unpacking import ENDINGS as PACKED
 from aberra.errors import DataError
-from aberra.files import reading
+from aberra.files import reading, starts_with
 
 EXCEL = (".xlsx", ".xlsm")
 FEATHER = (".feather", ".arrow", ".ipc")
 LINES = (".jsonl", ".ndjson")
+ARROW = b"ARROW1"
 PLAIN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", *EXCEL, *FEATHER, *LINES)
 MORE_TABLES = (*PLAIN, ".zip", *(f"{plain}{packed}" for plain in PLAIN for packed in PACKED))
 
@@ -47,13 +48,22 @@ def from_excel(path: Path, target: Path, allowance: Allowance) -> Path:
         return written(frame.set_axis([str(name) for name in frame.columns], axis=1), target)
 
 
-def from_feather(path: Path, target: Path, _: Allowance) -> Path:
+def from_feather(path: Path, target: Path, allowance: Allowance) -> Path:
     """Take an Arrow file, also known as Feather."""
     with reading(path, "Save it again as Parquet."):
+        if starts_with(path, ARROW):  # the first version of Feather does not pack anything
+            _check_batches(path, allowance)
         table = feather.read_table(path)
         check_cells(table)
         pq.write_table(table, target)
     return target
+
+
+def _check_batches(path: Path, allowance: Allowance) -> None:
+    """Refuse too many rows; all batches but the last have as many as the first."""
+    with path.open("rb") as source, pa.ipc.open_file(source) as held:
+        if n := held.num_record_batches:
+            check_rows(held.schema, n * held.get_batch(0).num_rows, allowance)
 
 
 def from_json_lines(path: Path, target: Path, allowance: Allowance) -> Path:
