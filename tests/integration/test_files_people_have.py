@@ -224,10 +224,10 @@ def test_damaged_bytes_are_named_by_line(tmp_path):
 
 
 def test_an_archive_that_fills_the_disk_is_refused(tmp_path, monkeypatch):
-    from aberra.data.sources import unpacking
+    from aberra.data.sources import allowance
 
-    monkeypatch.setattr(unpacking, "LARGE", 1000)
-    monkeypatch.setattr(unpacking, "MOST_EXPANSION", 2)
+    monkeypatch.setattr(allowance, "LARGE", 1000)
+    monkeypatch.setattr(allowance, "MOST_EXPANSION", 2)
     path = tmp_path / "rows.csv.bz2"
     path.write_bytes(bz2.compress(b"a,b\n" + b"1,2\n" * 10_000))
     with pytest.raises(DataError, match="times its size"):

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aberra.data.sources import csv_check
+from aberra.data.sources import allowance, csv_check
 from aberra.data.sources.columns import why_not
 from aberra.data.sources.csv_check import Called, QuoteScan, check_csv, header_of
 from aberra.data.sources.staged import table_at
@@ -178,7 +178,7 @@ def test_a_packed_trap_is_refused(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1_000_000))
     check_csv(path, ",")
-    monkeypatch.setattr(csv_check, "LARGE", 1 << 20)
+    monkeypatch.setattr(allowance, "LARGE", 1 << 20)
     with pytest.raises(DataError, match="Unpack it first"):
         check_csv(path, ",")
     with pytest.raises(DataError, match="Unpack it first"):

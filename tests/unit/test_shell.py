@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 
+import pyarrow as pa
 import pytest
 import typer
 from typer.testing import CliRunner
@@ -32,6 +33,8 @@ def failing(error):
         (DataError("Column a is text. Drop it."), Exit.DATA),
         (MissingExtraError("Needs x."), Exit.MISSING),
         (KeyboardInterrupt(), Exit.INTERRUPTED),
+        (MemoryError(), Exit.DATA),
+        (pa.ArrowMemoryError("realloc of size 3276800000 failed"), Exit.DATA),
         (RuntimeError("oops"), Exit.BUG),
     ],
 )
@@ -41,6 +44,7 @@ def test_errors_have_codes(error, code):
     assert "hello" in result.stdout
     assert result.stderr.startswith("Error: ")
     assert "Traceback" not in result.output
+    assert ("bug in Aberra" in result.stderr) == (code is Exit.BUG)
 
 
 def test_scripts_get_json():

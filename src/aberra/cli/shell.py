@@ -170,6 +170,12 @@ def _verdict(error: BaseException) -> tuple[BaseException, Exit]:
         where = "" if error.filename is None else f" ({error.filename})"
         said = f"{what}{where}. Fix this, then give the same command again."
         return AberraError(said), Exit.DATA
+    if isinstance(error, MemoryError):
+        why = f" ({error})" if str(error) else ""
+        said = (
+            f"There is not enough memory{why}. Give fewer rows or columns, or use a larger machine."
+        )
+        return AberraError(said), Exit.DATA
     said = (
         f"{type(error).__name__}: {error}. This is a bug in Aberra. Please run the command again "
         "with --debug after the word aberra, and report what it prints."

@@ -10,13 +10,14 @@ from zipfile import ZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from aberra.data.sources.csv_check import LARGE, MOST_EXPANSION
+from aberra.data.sources.allowance import Allowance
 from aberra.errors import DataError
 from aberra.files import reading
 
 ARRAYS = (".npy", ".npz")
 KINDS = "biufcMmUS"  # of numbers, dates and text
 ADVICE = "Save plain arrays with numpy.save or numpy.savez."
+AS_NPY = "Save it with numpy.save if it is meant to be so."
 USUAL = ("X", "x", "data", "images", "arr_0")  # names that the main array of an npz tends to have
 
 
@@ -74,12 +75,8 @@ def _shapes(path: Path) -> dict[str, tuple[int, ...]]:
             if entry.file_size != size and not dtype.hasobject:
                 told = f"{path}: the array {entry.filename!r} does not have the size it tells."
                 raise DataError(f"{told} {ADVICE}")
-            if size > max(LARGE, MOST_EXPANSION * entry.compress_size):
-                raise DataError(
-                    f"{path}: the array {entry.filename!r} unpacks to more than {LARGE >> 30} GB "
-                    f"and {MOST_EXPANSION} times its size. Save it with numpy.save if it is meant "
-                    "to be so."
-                )
+            known = Allowance(path, entry.compress_size)
+            known.check(size, AS_NPY, f": the array {entry.filename!r}")
             shapes[entry.filename.removesuffix(".npy")] = shape
     return shapes
 

@@ -8,11 +8,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from aberra.data.sources.allowance import COPIES, NUMBER_BYTES, SMALLER, Allowance
 from aberra.errors import DataError
+from aberra.words import count
 
 
-def frame_of(table: pa.Table, is_csv: bool = False) -> pd.DataFrame:
-    """Return a data frame of numbers, dates and text, whatever Arrow's types were."""
+def frame_of(
+    table: pa.Table, is_csv: bool = False, allowance: Allowance | None = None
+) -> pd.DataFrame:
+    """Return a data frame of numbers, dates and text, whatever Arrow's types were.
+
+    With `allowance`, text that a file holds once must not stand in too many rows.
+    """
     if is_csv:
         odd = [field.name for field in table.schema if pa.types.is_binary(field.type)]
         if odd:
@@ -21,6 +28,8 @@ def frame_of(table: pa.Table, is_csv: bool = False) -> pd.DataFrame:
             )
     else:
         check_cells(table)
+    if allowance is not None:
+        _check_text(table, allowance)
     columns = {name: _plain(table.column(name), name) for name in table.column_names}
     return pa.table(columns).to_pandas(self_destruct=True, split_blocks=True)
 
@@ -37,9 +46,72 @@ def check_cells(table: pa.Table) -> None:
         raise DataError(f"Some cells are damaged ({why}). Write the file again.") from error
 
 
+def _check_text(table: pa.Table, allowance: Allowance) -> None:
+    """Refuse text that takes too much once it stands in every row, not once in a dictionary."""
+    size = 0
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_dictionary(column.type) and is_text(column.type.value_type):
+            size += COPIES * sum(_text_bytes(chunk) for chunk in column.chunks)
+            allowance.check(size, SMALLER, f": text as that in the column {name!r}")
+
+
+def _text_bytes(chunk: pa.DictionaryArray) -> int:
+    """Return how long the text of all rows is together."""
+    lengths = pc.cast(pc.binary_length(chunk.dictionary), pa.int64())
+    return int(pc.sum(lengths.take(chunk.indices)).as_py() or 0)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Say whether cells of this type are text, which may be of any length."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def check_columns(schema: pa.Schema, n_rows: int, allowance: Allowance) -> None:
+    """Refuse columns that no frame takes, and too many cells, before any of them is read."""
+    for field in schema:
+        _refuse_odd(field.type, field.name, f" of {allowance.called}")
+    check_rows(schema, n_rows, allowance)
+
+
+def check_rows(schema: pa.Schema, n_rows: int, allowance: Allowance) -> None:
+    """Refuse too many cells."""
+    _check_size(sum(_width(field.type) for field in schema), n_rows, len(schema), allowance)
+
+
+def check_numbers(n_rows: int, n_columns: int, allowance: Allowance) -> None:
+    """Refuse a table of numbers that takes too much memory if it is read whole."""
+    _check_size(NUMBER_BYTES * n_columns, n_rows, n_columns, allowance)
+
+
+def _check_size(row_bytes: int, n_rows: int, n_columns: int, allowance: Allowance) -> None:
+    what = f": a table of about {count(n_rows, 'row')} and {count(n_columns, 'column')}"
+    allowance.check(COPIES * row_bytes * n_rows, SMALLER, what)
+
+
+def _width(kind: pa.DataType) -> int:
+    """Return the bytes of a cell; the letters of text are counted by themselves."""
+    try:
+        return int(kind.byte_width)
+    except ValueError:  # a bit, or of any length
+        return 1 if pa.types.is_boolean(kind) else NUMBER_BYTES
+
+
+def _refuse_odd(kind: pa.DataType, name: str, where: str = "") -> None:
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _refuse_odd(kind.value_type, name, where)
+    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        raise DataError(
+            f"Column {name!r}{where} holds {kind}, not numbers, dates or text. Leave it out of the "
+            "file."
+        )
+    return None
+
+
 def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     kind = column.type
     types = pa.types
+    _refuse_odd(kind, name)
     if types.is_dictionary(kind):
         return _plain(column.cast(kind.value_type), name)
     if types.is_boolean(kind):
@@ -52,10 +124,6 @@ def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         per_second = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
         whole = column.cast(pa.int32() if types.is_time32(kind) else pa.int64())
         return pc.divide(whole.cast(pa.float64()), per_second)
-    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
-        raise DataError(
-            f"Column {name!r} holds {kind}, not numbers, dates or text. Leave it out of the file."
-        )
     return column
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from aberra.data.sources.allowance import UNPACK, Allowance
 from aberra.errors import DataError
 from aberra.files import reading
 
@@ -34,7 +35,6 @@ OPEN_CELL = re.compile(rb'(?:[,;\t|]|^)"')
 PIECE = 1 << 22
 MOST_LINES = 1000  # line ends in a cell; more are rows between two quotes that have no partners
 QUOTE, LINE_ENDS = ord('"'), (ord("\n"), ord("\r"))
-LARGE, MOST_EXPANSION = 1 << 30, 200  # bytes; how many times a packed file may grow beyond them
 
 
 @dataclass(frozen=True)
@@ -249,7 +249,20 @@ class QuoteScan:
 ADVICE = "Close the quote, or double it if it is part of the text."
 
 
-def check_csv(path: Path, delimiter: str, called: Called | None = None) -> None:
+class Looked(NamedTuple):
+    """What is known of a CSV file once it has been looked through."""
+
+    lines: int
+    size: int  # bytes, unpacked
+
+    def most_rows(self, n_columns: int) -> int:
+        """Return how many rows there can be: a line end may also be part of a cell."""
+        return min(self.lines, self.size // n_columns)
+
+
+def check_csv(
+    path: Path, delimiter: str, called: Called | None = None, allowance: Allowance | None = None
+) -> Looked:
     """Raise an error that names the line if a quote has no partner, or a packed file is a trap.
 
     Parameters
@@ -259,20 +272,25 @@ def check_csv(path: Path, delimiter: str, called: Called | None = None) -> None:
     delimiter : str
     called : Called, optional
         What messages call it, if it is a copy.
+    allowance : Allowance, optional
+        How much it may become, if it is a copy.
+
+    Returns
+    -------
+    looked : Looked
+        How many lines it has, and how many bytes they take.
     """
     known = called or Called(path)
-    scan, most = QuoteScan(known, delimiter), MOST_EXPANSION * path.stat().st_size
-    size, held = 0, b""
+    most = allowance or Allowance.of(path, known.path)
+    scan, size, returns, held = QuoteScan(known, delimiter), 0, 0, b""
     with pa.input_stream(str(path), compression="detect") as stream:
         while piece := stream.read(PIECE):
             size += len(piece)
-            if size > max(LARGE, most):
-                raise DataError(
-                    f"{known.path} unpacks to more than {LARGE >> 30} GB and to more than "
-                    f"{MOST_EXPANSION} times its size. Unpack it first if it is meant to be so."
-                )
+            most.check(size, UNPACK)
+            returns += piece.count(b"\r")
             piece = held + piece
             held = b'"' if piece.endswith(b'"') else b""  # what it means, the next byte will say
             scan.feed(piece[: len(piece) - len(held)], QUOTE)
         scan.feed(held, LINE_ENDS[0])
     scan.finish()
+    return Looked(max(scan.line, returns + 1), size)

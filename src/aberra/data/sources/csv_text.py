@@ -14,6 +14,8 @@ from typing import NoReturn
 
 import pyarrow as pa
 
+from aberra.data.sources.allowance import UNPACK as IF_MEANT
+from aberra.data.sources.allowance import Allowance
 from aberra.data.sources.csv_check import header_of, long_cells
 from aberra.errors import DataError
 from aberra.files import reading
@@ -32,7 +34,7 @@ PROPER = re.compile(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\x
 MEASURED = re.compile(r"^\s*-?\d+[.,]\d+\s*$|^\s*-\d+\s*$|^\d{4}-\d\d-\d\d")  # no name of a column
 
 
-def readable_csv(path: Path, fresh: Callable[[], Path], header: bool, called: Path) -> Path:
+def readable_csv(path: Path, fresh: Callable[[], Path], header: bool, allowance: Allowance) -> Path:
     """Return a CSV file in UTF-8 with a header: the file itself if it is one.
 
     Parameters
@@ -42,31 +44,31 @@ def readable_csv(path: Path, fresh: Callable[[], Path], header: bool, called: Pa
         Makes a folder for a corrected copy.
     header : bool
         Whether the first line names the columns.
-    called : Path
-        What messages call the file.
+    allowance : Allowance
+        How much it may become, and what messages call it.
     """
-    encoding = encoding_of(path, called)
+    called = allowance.called
+    encoding = encoding_of(path, allowance)
     source = path
     if encoding is not None:
-        source = fresh() / _unpacked_name(path)
-        with _text(path, encoding) as text, source.open("w", encoding="utf-8", newline="") as out:
-            while piece := text.read(PIECE):
-                out.write(piece)
+        source = _as_utf8(path, fresh() / _unpacked_name(path), encoding, allowance)
     if not header:
-        return _with_names(source, fresh() / _unpacked_name(path), called)
+        return _with_names(source, fresh() / _unpacked_name(path), allowance)
     _refuse_rows_as_names(source, called)
     return source
 
 
-def encoding_of(path: Path, called: Path) -> str | None:
+def encoding_of(path: Path, allowance: Allowance) -> str | None:
     """Return how a file is encoded; None if it is UTF-8.
 
     A file that is not UTF-8 is Western European text (Windows-1252). But if other letters in it are
     proper UTF-8, a few bytes are damaged, and guessing would spoil the rest.
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
-    line, beyond = 1, False
-    for k, piece in enumerate(chain(_pieces(path), [b""])):  # at last, what is left of a letter
+    called, line, beyond = allowance.called, 1, False
+    for k, piece in enumerate(
+        chain(_pieces(path, allowance), [b""])
+    ):  # at last, what is left of a letter
         if k == 0 and (mark := _marked(piece)) is not None:
             return mark
         if b"\0" in piece:
@@ -102,10 +104,24 @@ def _refuse_byte(path: Path, line: int, byte: int) -> None:
     )
 
 
-def _pieces(path: Path) -> Iterator[bytes]:
+def _pieces(path: Path, allowance: Allowance) -> Iterator[bytes]:
+    size = 0
     with reading(path, UNPACK), pa.input_stream(str(path), compression="detect") as stream:
         while piece := stream.read(PIECE):
+            size += len(piece)
+            allowance.check(size, IF_MEANT)
             yield bytes(piece)
+
+
+def _as_utf8(path: Path, target: Path, encoding: str, allowance: Allowance) -> Path:
+    """Write a copy in UTF-8."""
+    size = 0
+    with _text(path, encoding) as text, target.open("w", encoding="utf-8", newline="") as out:
+        while piece := text.read(PIECE):
+            size += len(piece)
+            allowance.check(size, IF_MEANT)
+            out.write(piece)
+    return target
 
 
 @contextmanager
@@ -118,12 +134,12 @@ def _unpacked_name(path: Path) -> str:
     return path.name[:-3] if path.name.lower().endswith(".gz") else path.name
 
 
-def _with_names(source: Path, target: Path, called: Path) -> Path:
+def _with_names(source: Path, target: Path, allowance: Allowance) -> Path:
     """Write a copy with x0, x1, ... on top."""
-    cells, mark = header_of(source, called)
+    cells, mark = header_of(source, allowance.called)
     with target.open("wb") as out:
         out.write(mark.join(f"x{j}" for j in range(len(cells))).encode() + b"\n")
-        for k, piece in enumerate(_pieces(source)):
+        for k, piece in enumerate(_pieces(source, allowance)):
             out.write(piece.removeprefix(codecs.BOM_UTF8) if k == 0 else piece)
     return target
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -13,19 +12,22 @@ import pyarrow.json as pajson
 import pyarrow.parquet as pq
 from pyarrow import feather
 
-from aberra.data.sources.arrow_frames import check_cells
+from aberra.data.sources.allowance import COPIES, SMALLER, Allowance
+from aberra.data.sources.arrow_frames import check_cells, check_rows
+from aberra.data.sources.json_rows import check_lines, check_objects, objects_in
+from aberra.data.sources.sheets import first_sheet
 from aberra.data.sources.unpacking import ENDINGS as PACKED
 from aberra.errors import DataError
-from aberra.extras import need
-from aberra.files import reading
+from aberra.files import reading, starts_with
 
 EXCEL = (".xlsx", ".xlsm")
 FEATHER = (".feather", ".arrow", ".ipc")
 LINES = (".jsonl", ".ndjson")
+ARROW = b"ARROW1"
 PLAIN = (".csv", ".tsv", ".txt", ".parquet", ".pq", ".json", *EXCEL, *FEATHER, *LINES)
 MORE_TABLES = (*PLAIN, ".zip", *(f"{plain}{packed}" for plain in PLAIN for packed in PACKED))
 
-Converter = Callable[[Path, Path], Path]
+Converter = Callable[[Path, Path, Allowance], Path]
 
 
 def converter(name: str) -> Converter | None:
@@ -39,43 +41,50 @@ def converter(name: str) -> Converter | None:
     return from_json if name.endswith(".json") else None
 
 
-def from_excel(path: Path, target: Path) -> Path:
+def from_excel(path: Path, target: Path, allowance: Allowance) -> Path:
     """Take the first sheet, whose first row names the columns."""
-    need("openpyxl", "files", "An Excel file")
     with reading(path, "Save the sheet as CSV."):
-        frame = pd.read_excel(path, engine="openpyxl")
-    named = [str(name) for name in frame.columns]
-    if not named:
-        raise DataError(f"The first sheet of {path} is empty.")
-    return written(frame.set_axis(named, axis=1), target)
+        frame = first_sheet(path, allowance)
+        return written(frame.set_axis([str(name) for name in frame.columns], axis=1), target)
 
 
-def from_feather(path: Path, target: Path) -> Path:
+def from_feather(path: Path, target: Path, allowance: Allowance) -> Path:
     """Take an Arrow file, also known as Feather."""
     with reading(path, "Save it again as Parquet."):
+        if starts_with(path, ARROW):  # the first version of Feather does not pack anything
+            _check_batches(path, allowance)
         table = feather.read_table(path)
         check_cells(table)
         pq.write_table(table, target)
     return target
 
 
-def from_json_lines(path: Path, target: Path) -> Path:
+def _check_batches(path: Path, allowance: Allowance) -> None:
+    """Refuse too many rows; all batches but the last have as many as the first."""
+    with path.open("rb") as source, pa.ipc.open_file(source) as held:
+        if n := held.num_record_batches:
+            check_rows(held.schema, n * held.get_batch(0).num_rows, allowance)
+
+
+def from_json_lines(path: Path, target: Path, allowance: Allowance) -> Path:
     """Take one JSON object a line; its names are the columns."""
     with reading(path, "Every line must be one JSON object without lists or objects in it."):
+        check_lines(path, allowance)
         pq.write_table(pajson.read_json(path), target)
     return target
 
 
-def from_json(path: Path, target: Path) -> Path:
+def from_json(path: Path, target: Path, allowance: Allowance) -> Path:
     """Take a list of JSON objects, or one object a line."""
     with path.open("rb") as file:
         first = file.read(1 << 12).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if first == b"{":
-        return from_json_lines(path, target)
+        return from_json_lines(path, target, allowance)
     with reading(path, "It must be a list of objects, or one object a line."):
-        rows = json.loads(path.read_bytes())
+        rows = objects_in(path, allowance)
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise DataError(f"{path} is no list of JSON objects.")
+        check_objects(rows, allowance)
         return written(pd.DataFrame(rows), target)
 
 
@@ -92,9 +101,10 @@ def files_of_table(folder: Path) -> list[Path]:
     return found
 
 
-def joined(frames: Iterable[tuple[Path, pd.DataFrame]], target: Path) -> Path:
+def joined(frames: Iterable[tuple[Path, pd.DataFrame]], target: Path, allowance: Allowance) -> Path:
     """Put the rows of several files into one; all must have the same columns."""
     held: list[pd.DataFrame] = []
+    size = 0
     for path, frame in frames:
         if held and set(frame.columns) != set(held[0].columns):
             odd = sorted(map(str, set(frame.columns) ^ set(held[0].columns)))[:5]
@@ -102,6 +112,8 @@ def joined(frames: Iterable[tuple[Path, pd.DataFrame]], target: Path) -> Path:
                 f"{path} has other columns than the files before it ({odd}). Files of a folder "
                 "are one table: give them the same columns, or give one file."
             )
+        size += COPIES * int(frame.memory_usage(index=False).sum())
+        allowance.check(size, SMALLER)
         held.append(frame)
     return written(pd.concat(held, ignore_index=True), target)
 

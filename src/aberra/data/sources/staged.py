@@ -9,16 +9,19 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
+from dataclasses import replace
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
 from aberra.data.sources import formats, unpacking
+from aberra.data.sources.allowance import Allowance
 from aberra.data.sources.arrays import ARRAYS
 from aberra.data.sources.csv_text import readable_csv
+from aberra.data.sources.parquet_rows import PARQUET
 from aberra.data.sources.queries import masked, query_to
 from aberra.data.sources.standard_input import STDIN, standard_input
-from aberra.data.sources.table_file import PARQUET, TableFile
+from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.files import fingerprint, refuse_special
 
@@ -45,14 +48,15 @@ def table_at(path: str | Path, *, sql: str | None = None, header: bool = True) -
         return _of_query(str(path), sql)
     if str(path) == STDIN:
         held = standard_input(_folder())
-        found = _converted(held, header, Path(STDIN))
-        return TableFile(Path(STDIN), found, _digest(held), added=int(not header))
+        allowance = Allowance.of(held, Path(STDIN))
+        found = _converted(held, header, allowance)
+        return TableFile(Path(STDIN), found, _digest(held), int(not header), allowance)
     source = Path(path)
     refuse_special(source)
-    found = _remembered(source, fingerprint(source), header)
+    found = readable(source, header)
     if found == source:
         return TableFile(source)
-    return TableFile(source, found, added=int(not header))
+    return TableFile(source, found, added=int(not header), allowance=Allowance.of(source))
 
 
 def _of_query(place: str, sql: str) -> TableFile:
@@ -61,27 +65,32 @@ def _of_query(place: str, sql: str) -> TableFile:
     return TableFile(Path(masked(place)), target, _digest(target))
 
 
+def readable(source: Path, header: bool = True) -> Path:
+    """Return a CSV, Parquet or array file with the same rows: the file itself, or a copy."""
+    return _remembered(source, fingerprint(source), header)
+
+
 @lru_cache(maxsize=16)
 def _remembered(source: Path, mark: str, header: bool) -> Path:
     """Return the readable form of a file; `mark` changes with the file."""
-    return _converted(source, header, source)
+    return _converted(source, header, Allowance.of(source))
 
 
-def _converted(source: Path, header: bool, called: Path) -> Path:
-    """Return a CSV, Parquet or array file with the same rows; messages name the file `called`."""
+def _converted(source: Path, header: bool, allowance: Allowance) -> Path:
+    """Return a CSV, Parquet or array file with the same rows."""
     if source.is_dir():
         parts = formats.files_of_table(source)
-        frames = ((part, _inside(part, header).read()) for part in parts)
-        return formats.joined(frames, _fresh() / f"{_plain(source.name)}.parquet")
+        frames = ((part, _inside(part, header, allowance).read()) for part in parts)
+        return formats.joined(frames, _fresh() / f"{_plain(source.name)}.parquet", allowance)
     source = within_reach(source)
     name = source.name.lower()
     if unpacking.is_packed(name):
-        return _converted(unpacking.unpacked(source, _fresh()), header, called)
+        return _converted(unpacking.unpacked(source, _fresh(), allowance), header, allowance)
     if name.endswith((*PARQUET, *ARRAYS)):
         return source
     if (convert := formats.converter(name)) is not None:
-        return convert(source, _fresh() / f"{source.stem}.parquet")
-    return readable_csv(source, _fresh, header, called)
+        return convert(source, _fresh() / f"{source.stem}.parquet", allowance)
+    return readable_csv(source, _fresh, header, allowance)
 
 
 def within_reach(source: Path) -> Path:
@@ -97,8 +106,10 @@ def _plain(name: str) -> str:
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
-def _inside(part: Path, header: bool) -> TableFile:
-    return TableFile(part, _converted(part, header, part), added=int(not header))
+def _inside(part: Path, header: bool, allowance: Allowance) -> TableFile:
+    """Return a file of a folder, which may become as large as the whole folder may."""
+    known = replace(allowance, called=part)
+    return TableFile(part, _converted(part, header, known), "", int(not header), known)
 
 
 def _digest(path: Path) -> str:

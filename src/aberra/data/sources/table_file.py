@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,18 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from aberra.data.sources.allowance import Allowance
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
-from aberra.data.sources.arrow_frames import frame_of, kind_of_type, rechunked
-from aberra.data.sources.csv_check import Called, check_csv, header_of
+from aberra.data.sources.arrow_frames import check_numbers, frame_of, kind_of_type, rechunked
+from aberra.data.sources.csv_check import Called, Looked, check_csv, header_of
 from aberra.data.sources.csv_text import line_of_row, ragged_line
+from aberra.data.sources.parquet_rows import PARQUET, parquet_chunks, row_groups, whole_parquet
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
 from aberra.files import fingerprint, reading
 from aberra.words import count
 
 TABLES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".parquet", ".pq")
-PARQUET = (".parquet", ".pq")
 
 MORE_GAPS = ["?", "-", "--", "n.a.", "N.A.", "None", "none", "<NA>"]  # beside Arrow's own
 NUMBER = r"^-?\d*,?\d+$"  # perhaps with a decimal comma
@@ -71,6 +73,8 @@ class TableFile:
         What tells this table from others, where there is no file to look at.
     added : int, default=0
         Lines that a copy in CSV has on top of the file: 1 if it got a header.
+    allowance : Allowance, optional
+        How much it may become. By default that of the file that is read.
 
     Examples
     --------
@@ -89,6 +93,7 @@ class TableFile:
     copy: Path | None = None
     digest: str = ""
     added: int = 0
+    allowance: Allowance | None = None
 
     @property
     def _file(self) -> Path:
@@ -98,11 +103,7 @@ class TableFile:
     @property
     def starts(self) -> list[int]:
         """Rows at which `chunks` may start without reading the rows before."""
-        if not self._is_parquet:
-            return [0]
-        about = pq.read_metadata(self._file)
-        counts = [about.row_group(g).num_rows for g in range(about.num_row_groups)]
-        return [int(n) for n in np.cumsum([0, *counts])[:-1]] or [0]
+        return row_groups(self._file) if self._is_parquet else [0]
 
     @cached_property
     def columns(self) -> list[str]:
@@ -125,10 +126,12 @@ class TableFile:
         names = self.columns
         with self._explained():
             if self._is_array:
+                check_numbers(len(self._array), len(names), self._allowed)
                 return self._array_frame(names, slice(None))
             if self._is_parquet:
-                return frame_of(pq.read_table(self._file))
+                return whole_parquet(self._file, self._allowed)
             _, parse = self._dialect
+            check_numbers(self._looked.most_rows(len(names)), len(names), self._allowed)
             convert = self._convert({name: ARROW[kind] for name, kind in (kinds or {}).items()})
             blocks = pacsv.ReadOptions(block_size=BLOCK)
             table = pacsv.read_csv(str(self._file), blocks, parse, convert)
@@ -163,7 +166,8 @@ class TableFile:
             if self._is_array:
                 yield from self._array_chunks(columns, size, start)
             elif self._is_parquet:
-                yield from self._parquet_chunks(columns, size, start)
+                found = parquet_chunks(self._file, columns, size, start, self._allowed)
+                yield from starmap(Chunk, found)
             else:
                 yield from self._csv_chunks(columns, kinds, size, start)
 
@@ -285,17 +289,9 @@ class TableFile:
             frame = self._array_frame(columns, slice(first, first + size))
             yield Chunk(first, frame, min(1.0, (first + size) / n))
 
-    def _parquet_chunks(self, columns: Sequence[str], size: int, start: int) -> Iterator[Chunk]:
-        # A buffer instead of whole column chunks: row groups may be larger than memory.
-        with pq.ParquetFile(self._file, buffer_size=BLOCK, pre_buffer=False) as file:
-            counts = [file.metadata.row_group(g).num_rows for g in range(file.num_row_groups)]
-            ends = np.cumsum([0, *counts])
-            first = int(np.searchsorted(ends, start, side="right")) - 1
-            groups = list(range(first, len(counts)))
-            batches = file.iter_batches(size, row_groups=groups, columns=list(columns))
-            n = file.metadata.num_rows
-            for at, table in rechunked(batches, size, start, int(ends[first])):
-                yield Chunk(at, frame_of(table)[list(columns)], (at + len(table)) / n)
+    @cached_property
+    def _allowed(self) -> Allowance:
+        return self.allowance or Allowance.of(self._file, self.path)
 
     def _csv_chunks(
         self, columns: Sequence[str], kinds: Mapping[str, str], size: int, start: int
@@ -339,10 +335,19 @@ class TableFile:
     @cached_property
     def _dialect(self) -> tuple[list[str], pacsv.ParseOptions]:
         """Return the header of a CSV file, and how to parse it, once its quotes are in order."""
-        with self._explained():
-            names, mark = header_of(self._file, self.path)
-            check_csv(self._file, mark, self._called)
+        names, mark = self._header
+        _ = self._looked
         return names, pacsv.ParseOptions(delimiter=mark, newlines_in_values=True)
+
+    @cached_property
+    def _header(self) -> tuple[list[str], str]:
+        with self._explained():
+            return header_of(self._file, self.path)
+
+    @cached_property
+    def _looked(self) -> Looked:
+        with self._explained():
+            return check_csv(self._file, self._header[1], self._called, self._allowed)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

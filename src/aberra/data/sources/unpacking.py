@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from aberra.data.sources.allowance import UNPACK, Allowance
 from aberra.errors import DataError
 from aberra.files import reading
 
-LARGE, MOST_EXPANSION = 1 << 30, 200  # bytes; how many times a file may grow beyond them
 PIECE = 1 << 20
 CSV_GZ = (".csv.gz", ".tsv.gz")  # read as they are
 
@@ -38,19 +38,20 @@ def is_packed(name: str) -> bool:
     return name.endswith(ENDINGS) and not name.endswith(CSV_GZ)
 
 
-def unpacked(path: Path, folder: Path) -> Path:
+def unpacked(path: Path, folder: Path, allowance: Allowance | None = None) -> Path:
     """Unpack a file; return the file inside, or the folder if there are several."""
+    known = allowance or Allowance.of(path)
     advice = "Unpack it yourself to see what is wrong."
     with reading(path, advice):
         if path.name.lower().endswith(".zip"):
-            return _unzipped(path, folder)
+            return _unzipped(path, folder, known)
         target = folder / path.stem
         with OPENERS[path.suffix.lower()](path) as packed:
-            _copied(packed, target, path)
+            _copied(packed, target, known)
         return target
 
 
-def _unzipped(path: Path, folder: Path) -> Path:
+def _unzipped(path: Path, folder: Path, allowance: Allowance) -> Path:
     with zipfile.ZipFile(path) as archive:
         members = [m for m in archive.infolist() if not m.is_dir() and not _is_hidden(m.filename)]
         if not members:
@@ -58,9 +59,10 @@ def _unzipped(path: Path, folder: Path) -> Path:
         targets = [folder / Path(member.filename).name for member in members]
         if len(set(targets)) < len(targets):
             raise DataError(f"{path} holds several files of one name. Unpack it first.")
+        size = 0
         for member, target in zip(members, targets, strict=True):
             with archive.open(member) as packed:
-                _copied(packed, target, path)
+                size = _copied(packed, target, allowance, size)
     return targets[0] if len(targets) == 1 else folder
 
 
@@ -68,15 +70,11 @@ def _is_hidden(name: str) -> bool:
     return name.startswith("__MACOSX") or Path(name).name.startswith(".")
 
 
-def _copied(packed: Any, target: Path, source: Path) -> None:
-    """Copy what is inside; stop before it fills the disk."""
-    most, size = max(LARGE, MOST_EXPANSION * source.stat().st_size), 0
+def _copied(packed: Any, target: Path, allowance: Allowance, size: int = 0) -> int:
+    """Copy what is inside, after `size` bytes; stop before it fills the disk."""
     with target.open("wb") as file:
         while piece := packed.read(PIECE):
             size += len(piece)
-            if size > most:
-                raise DataError(
-                    f"{source} unpacks to more than {LARGE >> 30} GB and to more than "
-                    f"{MOST_EXPANSION} times its size. Unpack it first if it is meant to be so."
-                )
+            allowance.check(size, UNPACK)
             file.write(piece)
+    return size

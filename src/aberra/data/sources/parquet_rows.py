@@ -1,0 +1,63 @@
+"""Parquet files, whole or in pieces, without more memory than their size speaks for.
+
+Pages can stand for far more than they hold: a column of one value takes a few bytes, and a long
+text that stands in every row is there once. So cells are counted before they are read, and text
+stays in its dictionary until its length in all rows is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from aberra.data.sources.allowance import Allowance
+from aberra.data.sources.arrow_frames import check_columns, frame_of, is_text, rechunked
+
+PARQUET = (".parquet", ".pq")
+BUFFER = 1 << 22  # bytes of a column that are read at a time
+
+
+def row_groups(path: Path) -> list[int]:
+    """Return where the groups of rows begin."""
+    return [int(n) for n in _ends(pq.read_metadata(path))[:-1]] or [0]
+
+
+def whole_parquet(path: Path, allowance: Allowance) -> pd.DataFrame:
+    """Return all rows."""
+    schema = pq.read_schema(path)
+    check_columns(schema, pq.read_metadata(path).num_rows, allowance)
+    return frame_of(pq.read_table(path, read_dictionary=_text(schema)), allowance=allowance)
+
+
+def parquet_chunks(
+    path: Path, columns: Sequence[str], size: int, start: int, allowance: Allowance
+) -> Iterator[tuple[int, pd.DataFrame, float]]:
+    """Yield rows with the position of the first of them and the share of the file up to there."""
+    asked = pa.schema([field for field in pq.read_schema(path) if field.name in columns])
+    # A buffer instead of whole column chunks: row groups may be larger than memory.
+    with pq.ParquetFile(
+        path, buffer_size=BUFFER, pre_buffer=False, read_dictionary=_text(asked)
+    ) as file:
+        n = file.metadata.num_rows
+        check_columns(asked, min(size, n), allowance)
+        ends = _ends(file.metadata)
+        first = int(np.searchsorted(ends, start, side="right")) - 1
+        groups = list(range(first, file.num_row_groups))
+        batches = file.iter_batches(size, row_groups=groups, columns=list(columns))
+        for at, table in rechunked(batches, size, start, int(ends[first])):
+            rows = frame_of(table, allowance=allowance)[list(columns)]
+            yield at, rows, (at + len(table)) / n
+
+
+def _text(schema: pa.Schema) -> list[str]:
+    return [field.name for field in schema if is_text(field.type)]
+
+
+def _ends(about: pq.FileMetaData) -> list[int]:
+    counts = [about.row_group(g).num_rows for g in range(about.num_row_groups)]
+    return [int(n) for n in np.cumsum([0, *counts])]
