@@ -74,7 +74,7 @@ def table() -> None:
     ]
     made = {name: lines[-1][name] for name in environment()}
     head = f"| detector | parameter | training | {' | '.join(SETS)} |"
-    parts = ["# Choices", __doc__.split("\n", 1)[1].strip(), head + "\n" + "|---" * 8 + "|"]
+    parts = ["# Choices", __doc__.split("\n", 1)[1].strip("\n"), head + "\n" + "|---" * 8 + "|"]
     TABLE.write_text("\n\n".join(parts) + "\n" + "\n".join(body) + f"\n\nMade with {made}.\n")
 
 
