@@ -122,7 +122,7 @@ def test_health_is_open_and_everything_else_needs_the_token(service, rows):
         (b'{"rows": [{"a": 1}]}', 422, "lacks columns"),
         (b'{"rows": [[1, 2]]}', 422, "Row 0 has 2 values, but the model takes 4"),
         (b'{"rows": [{"a": "x", "b": 1, "c": 1, "clinic": "north"}]}', 422, "'a' held numbers"),
-        (b'{"rows": [{"a": [1], "b": 1, "c": 1, "clinic": "north"}]}', 422, "'a' holds list, not numbers"),
+        (b'{"rows": [{"a": [1], "b": 1, "c": 1, "clinic": "north"}]}', 422, "'a' holds list"),
         (b'{"rows": [{"a": 1e999, "b": 1, "c": 1, "clinic": "north"}]}', 422, "infinity"),
         (json.dumps({"rows": [[1, 2, 3, "x"]] * 201}).encode(), 413, "at most 200 rows"),
         (b" " * 60_000, 413, "at most 50,000 bytes"),
