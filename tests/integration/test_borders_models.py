@@ -247,6 +247,7 @@ ARCHIVES = {
     "narrow vectors": ("svm", inner_array("support_vectors_", lambda a: a[:, :1])),
     "few coefficients": ("svm", inner_array("_dual_coef_", lambda a: a[:, :1])),
     "many classes": ("svm", inner_array("_n_support", lambda a: a * 1000)),
+    "many of the one": ("svm", inner_array("_n_support", lambda a: a * [1000, 1])),
     "no intercept": ("svm", inner_array("_intercept_", lambda a: a[:0])),
     "precomputed": ("svm", word("kernel", "precomputed")),
     "long header": ("svm", long_header),

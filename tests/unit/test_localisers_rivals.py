@@ -525,8 +525,8 @@ def test_where_nothing_is_too_unlikely_no_code_is_replaced():
 def test_codes_are_drawn_by_the_seeds_that_files_were_promised():
     seen = []
     own = SimpleNamespace(
-        healing=SimpleNamespace(n_draws=3), _drawn=lambda seed, shape: seen.append(seed)
+        healing=SimpleNamespace(n_draws=3), _drawn=lambda *asked: seen.append(asked)
     )
-    net = SimpleNamespace(plan=SimpleNamespace(map_size=(2, 2), n_codes=3))
+    net = SimpleNamespace(plan=SimpleNamespace(map_size=(2, 5), n_codes=3))
     CodeHealers._choices(own, net)
-    assert seen == [20220504, 20220505, 20220506]
+    assert seen == [(20220504, (10, 3)), (20220505, (10, 3)), (20220506, (10, 3))]

@@ -356,3 +356,9 @@ def test_with_no_minutes_every_step_is_kept_however_coarse_the_clock(tmp_path, m
     keeper.resume()
     keeper.step_done(3, 10)
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_denoiser_is_tried_on_an_image_before_it_is_used():
+    asked = Denoisers(None, None, [], Walk(10, "linear", "gaussian", 0.5, 0.25, 3, "ddpm", 3))
+    with pytest.raises(ValueError, match="there is no image shape"):
+        asked.probe(4, None)

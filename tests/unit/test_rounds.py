@@ -54,6 +54,7 @@ def test_ensembles_that_train_together_do_not_influence_each_other():
     started = time.perf_counter()
     seconds = sum(found.seconds for found in train_round(setup, turns)[1])
     assert 0 < seconds < time.perf_counter() - started  # they share out what has passed
+    assert train_round(setup, turns[:2])[0].n_members == 6
 
 
 @pytest.mark.parametrize("resample", [True, "subsample", False])
@@ -222,3 +223,12 @@ def test_one_round_that_was_asked_for_is_no_reason_to_warn():
     assert one.history_.reason == "max_rounds"
     with pytest.warns(RoundsExhaustedWarning, match="max_rounds=2 rounds"):
         IADC(Middle(), max_rounds=2, outlier_ratio=0.05, **given).fit(ROWS)
+
+
+def test_rows_of_a_file_have_no_weights_and_are_read_block_by_block(tmp_path):
+    path = tmp_path / "rows.csv"
+    pd.DataFrame(ROWS, columns=["a", "b"]).to_csv(path, index=False)
+    model = ADC(MultiView(n_trees=3), 2, random_state=0)
+    with pytest.raises(ValueError, match="sample_weight is for tables in memory"):
+        model.fit(path, sample_weight=np.ones(60))
+    assert model.fit(path).n_features_in_ == 2

@@ -121,6 +121,7 @@ def test_principal_axes_are_those_of_the_trusted_rows_and_leave_out_what_is_flat
     # The longest direction is the measure: a deviation of a thousandth of its own is flat.
     steep = principal_axes(codes[:, :2] * [1e3, 1], weights[:60])
     np.testing.assert_allclose(np.linalg.norm(steep, axis=0), [0, 1])
+    assert not principal_axes(np.ones((5, 2)), np.ones(5)).any()  # whatever comes later is noise
 
 
 def test_a_network_that_is_turned_shows_its_codes_along_other_axes():
