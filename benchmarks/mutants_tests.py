@@ -45,7 +45,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "robust/adc.py": (*_unit("rounds"), ALGORITHM, MAPS, ENSEMBLES, f"{WHOLE}any_size.py"),
     "robust/by_blocks.py": (*_unit("blocks"), *BLOCKS[:2]),
     "robust/committee.py": (*_unit("rounds"), MAPS, ENSEMBLES),
-    "robust/ensemble.py": (MAPS, ENSEMBLES, *_unit("rounds", "workflow_plan"), f"{WHOLE}foreign.py"),
+    "robust/ensemble.py": (
+        MAPS,
+        ENSEMBLES,
+        *_unit("rounds", "workflow_plan"),
+        f"{WHOLE}foreign.py",
+    ),
     "robust/history.py": ROUNDS,
     "robust/iadc.py": (*ROUNDS[2:], *_unit("workflow_plan"), MAPS),
     "robust/levels.py": _unit("levels", "stream"),
