@@ -66,9 +66,8 @@ def encoding_of(path: Path, allowance: Allowance) -> str | None:
     """
     decoder = codecs.getincrementaldecoder("utf-8")()
     called, line, beyond = allowance.called, 1, False
-    for k, piece in enumerate(
-        chain(_pieces(path, allowance), [b""])
-    ):  # at last, what is left of a letter
+    pieces = chain(_pieces(path, allowance), [b""])  # at last, what is left of a letter
+    for k, piece in enumerate(pieces):
         if k == 0 and (mark := _marked(piece)) is not None:
             return mark
         if b"\0" in piece:
