@@ -2,8 +2,10 @@
 
 import io
 import os
+import re
 import shutil
 import threading
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from aberra.viewer.serve import Door, make_server
 from aberra.workflow import open_viewer, score
 
 playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+expect = playwright.expect  # asks again until it is so: a page fetches, then draws
 PIL = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -120,11 +123,16 @@ def scans(heads, tmp_path):
     return Path(shutil.copytree(heads, tmp_path / "results"))
 
 
-def picture(page):
-    """Return the pixels of the drawn scan."""
-    page.wait_for_timeout(80)  # a frame or two
-    data = page.locator("#canvas").screenshot()
-    return np.asarray(PIL.open(io.BytesIO(data)).convert("RGB")).astype(int)
+def picture(page, wanted=lambda pixels: True):
+    """Return the pixels of the drawn scan as soon as they are as wanted; fail after 15 s."""
+    deadline = time.monotonic() + 15
+    while True:
+        page.wait_for_timeout(80)  # a frame or two
+        data = page.locator("#canvas").screenshot()
+        pixels = np.asarray(PIL.open(io.BytesIO(data)).convert("RGB")).astype(int)
+        if wanted(pixels):
+            return pixels
+        assert time.monotonic() < deadline, "the picture never came to look as it should"
 
 
 def changed(before, after):
@@ -148,26 +156,23 @@ def slide(page, name, value):
 def test_sliders_mask_and_crosshair_change_the_picture(visit, scans):
     page = visit(catalogue(scans))
     shown(page, "head-0.nii.gz")
-    first = picture(page)
-    assert coloured(first) > 100
+    first = picture(page, lambda now: coloured(now) > 100)
 
     slide(page, "opacity", 0)
-    assert page.locator("#opacity-value").inner_text() == "0 %"
-    assert coloured(picture(page)) < coloured(first) / 5
+    expect(page.locator("#opacity-value")).to_have_text("0 %")
+    picture(page, lambda now: coloured(now) < coloured(first) / 5)
     slide(page, "opacity", 1)
-    assert changed(first, picture(page)) > 100
+    opaque = picture(page, lambda now: changed(first, now) > 100 and coloured(now) > 100)
 
     strongest = page.locator("#threshold").get_attribute("max")
-    whole = coloured(picture(page))
     slide(page, "threshold", strongest)
-    assert coloured(picture(page)) < whole / 5
+    picture(page, lambda now: coloured(now) < coloured(opaque) / 5)
     slide(page, "threshold", 0.05)
-    assert coloured(picture(page)) > whole / 2
+    with_mask = picture(page, lambda now: coloured(now) > coloured(opaque) / 2)
 
-    with_mask = picture(page)
     page.keyboard.press("m")
-    assert not page.locator("#mask").is_checked()
-    assert changed(with_mask, picture(page)) > 30
+    expect(page.locator("#mask")).not_to_be_checked()
+    picture(page, lambda now: changed(with_mask, now) > 30)
 
     place = page.locator("#place").inner_text()
     assert "mm" in place
@@ -183,14 +188,13 @@ def test_window_and_level_change_the_scan_and_can_be_reset(visit, scans):
     slide(page, "opacity", 0)
     first, usual = picture(page), page.locator("#level").input_value()
     slide(page, "level", page.locator("#level").get_attribute("max"))
-    assert picture(page).mean() < 0.9 * first.mean()
+    picture(page, lambda now: now.mean() < 0.9 * first.mean())
     slide(page, "level", usual)
     slide(page, "window", page.locator("#window").get_attribute("min"))
-    stark = picture(page)
-    assert changed(first, stark) > 1000
+    picture(page, lambda now: changed(first, now) > 1000 and now.mean() > 0.9 * first.mean())
     page.keyboard.press("w")
-    assert page.locator("#level").input_value() == usual
-    assert changed(first, picture(page)) < 100
+    expect(page.locator("#level")).to_have_value(usual)
+    picture(page, lambda now: changed(first, now) < 100)
 
 
 @needs_bundle
@@ -244,9 +248,9 @@ def test_marks_survive_a_reload_and_reach_other_browsers(visit, scans):
     page.wait_for_selector("#scan-2[data-mark=accept]")
     page.wait_for_selector("#scan-0[data-mark=reject]")
     shown(page, "head-1.nii.gz")  # the same scan as before
-    assert page.locator("#progress").inner_text() == "2 of 3 reviewed"
+    expect(page.locator("#progress")).to_have_text("2 of 3 reviewed")
     page.select_option("#marked", "none")
-    assert page.locator("#list li:visible").count() == 1
+    expect(page.locator("#list li:visible")).to_have_count(1)
     assert Marks(scans).of("scans") == {"head-0.nii.gz": "reject", "head-2.nii.gz": "accept"}
     assert "token" not in page.url
 
@@ -329,7 +333,7 @@ def test_a_whole_review_without_a_mouse(visit, scans):
         page.keyboard.press("Shift+Tab")
     before = page.locator("#threshold-value").inner_text()
     page.keyboard.press("ArrowRight")
-    assert page.locator("#threshold-value").inner_text() != before
+    expect(page.locator("#threshold-value")).not_to_have_text(before)
     for _ in range(2):
         page.keyboard.press("Shift+Tab")
     assert focused(page) == "canvas"
@@ -340,10 +344,10 @@ def test_a_whole_review_without_a_mouse(visit, scans):
     shown(page, "head-2.nii.gz")
     page.keyboard.press("/")
     page.keyboard.type("head-1")
-    assert page.locator("#list li:visible").count() == 1
+    expect(page.locator("#list li:visible")).to_have_count(1)
     page.keyboard.press("Escape")
     page.keyboard.press("?")
-    assert page.locator("#help").is_visible()
+    expect(page.locator("#help")).to_be_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("a")
     page.wait_for_selector("#scan-2[data-mark=accept]", state="attached")
@@ -386,9 +390,8 @@ def test_a_thousand_scans_are_listed_before_any_volume_is_read(visit, tmp_path):
     table = pd.DataFrame({**columns, "map": "", "segmentation": "", "millilitres": "", "error": ""})
     table.to_csv(tmp_path / "scores.csv", index=False)
     page = visit(catalogue(tmp_path))
-    page.wait_for_selector("#scan-999", state="attached")
-    assert page.locator("#list li").count() == 1000
-    assert "scan-0999" in page.locator("#scan-0").inner_text()
+    expect(page.locator("#list li")).to_have_count(1000)
+    expect(page.locator("#scan-0")).to_contain_text("scan-0999")
 
 
 def test_table_is_sorted_filtered_paged_and_marked(visit, tmp_path):
@@ -408,18 +411,17 @@ def test_table_is_sorted_filtered_paged_and_marked(visit, tmp_path):
     best = table.sort_values("score", ascending=False).id.tolist()
     page = visit(catalogue(tmp_path / "scores.parquet"))
     cell = page.locator("#rows tr td.id")
-    page.wait_for_selector("#rows tr")
-    assert cell.first.inner_text() == best[0]
+    expect(cell.first).to_have_text(best[0])
     page.keyboard.press("j")
     page.keyboard.press("a")
     page.wait_for_selector("#rows tr:nth-child(2) .sign.accept")
     page.keyboard.press("]")
     page.wait_for_selector("text=101\N{EN DASH}200 of 350 rows")
-    assert cell.first.inner_text() == best[100]
+    expect(cell.first).to_have_text(best[100])
     page.locator("[data-column=id]").focus()
     page.keyboard.press("Enter")
     page.wait_for_selector("th[aria-sort=ascending] >> text=Id")
-    assert cell.first.inner_text() == "row-0000"
+    expect(cell.first).to_have_text("row-0000")
     page.keyboard.press("/")
     page.keyboard.type("row-03")
     page.wait_for_selector("text=50 rows (of 350)")
@@ -429,7 +431,7 @@ def test_table_is_sorted_filtered_paged_and_marked(visit, tmp_path):
     page.uncheck("#flagged")
     page.select_option("#marked", "accept")
     page.wait_for_selector("text=1 row (of 350)")
-    assert cell.first.inner_text() == best[1]
+    expect(cell.first).to_have_text(best[1])
     page.reload()
     page.wait_for_selector("#rows tr:nth-child(2) .sign.accept")
 
@@ -444,13 +446,12 @@ def test_a_row_is_decided_with_its_values_and_neighbours(visit, tmp_path):
     viewer = open_viewer(tmp_path / "scores.csv", model=model, data=tmp_path / "rows.csv")
     viewer.door.socket.close()
     page = visit(viewer.shelf.found, behind=viewer.shelf.behind)
-    page.wait_for_selector("#cells li")
-    assert page.locator("#behind-title").inner_text() == "17"
+    expect(page.locator("#behind-title")).to_have_text("17")
     first = page.locator("#cells li").first
-    assert first.locator(".value").inner_text() == "900"
-    assert "usually 9" in first.inner_text()
-    assert first.locator("svg .own.beyond").count() == 1
-    assert page.locator("#near-table thead th").count() == 2 + 3
+    expect(first.locator(".value")).to_have_text("900")
+    expect(first).to_contain_text("usually 9")
+    expect(first.locator("svg .own.beyond")).to_have_count(1)
+    expect(page.locator("#near-table thead th")).to_have_count(2 + 3)
     page.keyboard.press("j")
     page.wait_for_function("document.querySelector('#behind-title').textContent !== '17'")
     page.keyboard.press("k")
@@ -464,7 +465,7 @@ def test_a_row_is_decided_with_its_values_and_neighbours(visit, tmp_path):
     page.wait_for_selector("text=1 row (of 300)")
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    assert page.locator("#cells li").first.is_visible()
+    expect(page.locator("#cells li").first).to_be_visible()
 
 
 def test_model_page_draws_the_curves(visit, tmp_path, dirty_blob):
@@ -473,16 +474,15 @@ def test_model_page_draws_the_curves(visit, tmp_path, dirty_blob):
     save(model, tmp_path / "model.aberra")
     page = visit(catalogue(tmp_path / "model.aberra"))
     page.wait_for_selector("#doubts tr")
-    assert page.locator("h1").inner_text() == "IADC around OCSVM"
-    assert page.locator("#trust .doubt").count() == 10
-    assert page.locator("#crossings rect").count() == len(model.history_) - 1
-    assert page.locator("#scores rect.odd").count() > 0
-    assert "Trust" in page.locator("#words dt").all_inner_texts()
+    expect(page.locator("h1")).to_have_text("IADC around OCSVM")
+    expect(page.locator("#trust .doubt")).to_have_count(10)
+    expect(page.locator("#crossings rect")).to_have_count(len(model.history_) - 1)
+    expect(page.locator("#scores rect.odd")).not_to_have_count(0)
+    expect(page.locator("#words dt", has_text="Trust")).not_to_have_count(0)
     page.locator("#doubts tr").nth(2).focus()
-    assert page.locator("#curve-2.chosen").count() == 1
-    assert f"Round {model.history_.kept + 1} was kept" in page.locator("#trust svg").get_attribute(
-        "aria-label"
-    )
+    expect(page.locator("#curve-2.chosen")).to_have_count(1)
+    kept = re.compile(f"Round {model.history_.kept + 1} was kept")
+    expect(page.locator("#trust svg")).to_have_attribute("aria-label", kept)
 
 
 def test_report_runs_alone(visit, tmp_path):
@@ -491,7 +491,7 @@ def test_report_runs_alone(visit, tmp_path):
         "<script>document.querySelector('p').textContent = 'yes'</script>"
     )
     page = visit(catalogue(tmp_path))
-    assert page.locator("p").inner_text() == "yes"
+    expect(page.locator("p")).to_have_text("yes")
 
 
 def test_dark_and_light(visit, scans, monkeypatch, tmp_path):
