@@ -34,11 +34,11 @@ from pathlib import Path
 from typing import Any
 
 from aberra.errors import AberraError
-from benchmarks.fuzz_inputs import crossed, dictionary, forged, seeds
+from benchmarks.fuzz_inputs import changed_workbook, crossed, dictionary, forged, seeds
 from benchmarks.fuzz_targets import IMPORTED, TARGETS, WATCHED
 
 STORE, PAGE = Path("results/fuzz.jsonl"), Path("results/fuzz.md")
-SECONDS = {"model": 1200, "csv": 1200, "marks": 600, "frame": 600}
+SECONDS = {"model": 1200, "csv": 1200, "json": 600, "sheet": 600, "marks": 600, "frame": 600}
 PATIENCE, MEMORY = 20, 2048  # seconds and megabytes of an input
 SLACK = 6  # how many times its seconds an input may take on the clock of a busy machine
 SOUND = "seed-"  # how the names of inputs begin that nobody changed
@@ -46,6 +46,8 @@ LAST_RESORTS = ("reading", "_explained", "_stored")  # functions that take any e
 ABOUT = {
     "model": "model files: opened, scored with, explained, shown",
     "csv": "CSV files: read whole, in chunks, made numbers",
+    "json": "JSON files: read whole, in chunks, made numbers",
+    "sheet": "Excel files: read whole, in chunks, made numbers",
     "marks": "marks of a reviewer, JSON or CSV: given to a model",
     "frame": "frames of compressed DICOM: read as a series",
 }
@@ -65,7 +67,8 @@ found quickly, not that nothing is left.
 
 The checksum of a model file keeps most changes of bytes out, so these files are taken apart: a
 value of the manifest or an array is changed, or comes from a model of another kind, and the
-checksum is made to fit. Seeds are small models of every kind of table, of images without a large
+checksum is made to fit. So are Excel files, which are zips of XML: an entry is changed, and all are
+packed again. Seeds are small models of every kind of table, of images without a large
 network, and with recipes of tables, pictures and scans. A CSV file is read with and without a
 header, and must have as many rows in chunks as it has as a whole.
 
@@ -292,8 +295,11 @@ def work(name: str, seconds: float, clock: float, corpus: Path, folder: Path) ->
 
     sound = [path.read_bytes() for path in sorted(corpus.glob(f"{SOUND}*"))]
 
-    def change(data: bytes, longest: int, seed: int) -> bytes:
+    def change_model(data: bytes, longest: int, seed: int) -> bytes:
         return forged(data, longest, seed, atheris.Mutate, sound)
+
+    def change_workbook(data: bytes, longest: int, seed: int) -> bytes:
+        return changed_workbook(data, longest, seed, atheris.Mutate, sound)
 
     options = [f"-timeout={SLACK * PATIENCE}", f"-rss_limit_mb={MEMORY}"]
     options.append(f"-artifact_prefix={folder}/artifact-")
@@ -301,8 +307,11 @@ def work(name: str, seconds: float, clock: float, corpus: Path, folder: Path) ->
     if (words := dictionary(name)) is not None:
         (folder / "words").write_text(words)
         options.append(f"-dict={folder / 'words'}")
-    structured = {"custom_mutator": change, "custom_crossover": crossed} if name == "model" else {}
-    atheris.Setup([sys.argv[0], *options, str(corpus)], try_one, **structured)
+    structured: dict[str, dict[str, Any]] = {
+        "model": {"custom_mutator": change_model, "custom_crossover": crossed},
+        "sheet": {"custom_mutator": change_workbook},
+    }
+    atheris.Setup([sys.argv[0], *options, str(corpus)], try_one, **structured.get(name, {}))
     atheris.Fuzz()
 
 

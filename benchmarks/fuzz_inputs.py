@@ -1,15 +1,20 @@
-"""Inputs of the fuzzer: what it begins with, and how it changes model files.
+"""Inputs of the fuzzer: what it begins with, and how it changes models and Excel files.
 
 Nearly every change of a byte breaks the checksum of a model file, or its JSON. So model files are
 taken apart, their manifest or an array is changed, and they are packed again with a checksum that
-fits; and parts of one model are put in the place of another's.
+fits; and parts of one model are put in the place of another's. An Excel file is a zip of XML, with
+a checksum for each entry: one entry is changed, and all are packed again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import random
+import re
+import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,6 +32,9 @@ WORDS = {
             "inf", "-inf", "1e308", "1e999", "-0", "0x10", "1,5", "1.234,5", "2024-01-01",
             "2024-01-01T00:00:00Z", "9999-12-31", "0001-01-01", "12:30:00", "true", "False", "?",
             "n.a.", "NULL", "99999999999999999999", "\u00e9", "\u2028", "\0", "=1+1", "id"],
+    "json": ['{"a":', '"b":', "[", "]", "{", "}", ":", ",", "null", "true", "1e999", "NaN",
+             "-Infinity", "-0.0", '""', '"\\ud800"', '"\\u0000"', '"2024-01-01"', "\n", "\r\n",
+             '"id":', "\ufeff", "99999999999999999999", "1.0", '"x"', "\\\""],
     "marks": ['{"format": 1, "marks": {', '"mark"', '"accept"', '"reject"', '"when"', '"format"',
               "null", "true", "1e999", "NaN", "[", "]", "{", "}", ":", ",", "\\ud800", "\\u0000",
               "row", "id", "name", "label", "mark", "reject", "accept", "\n", "0", "1", "-1"],
@@ -49,6 +57,10 @@ def seeds(name: str, folder: Path) -> list[bytes]:
         return _models(folder)
     if name == "csv":
         return _tables()
+    if name == "json":
+        return _objects()
+    if name == "sheet":
+        return _workbooks()
     if name == "marks":
         entry = {"mark": "accept", "when": "2024-01-01"}
         noted = {"format": 1, "marks": {"scans": {"a": entry}, "t.csv": {"b": {"mark": "reject"}}}}
@@ -77,6 +89,29 @@ def _tables() -> list[bytes]:
     numbers = "\n".join(f"{k},{k * k % 7},{'n/a' if k == 9 else k / 3:}" for k in range(30))
     held += [f"id,u,v\n{numbers}\n".encode(), numbers.encode(), b'"a\nb",c\r\n"1\n2",3\r\n']
     held += [b"t,ok\n12:30:00,true\n08:15:00,false\n", b"400,410.5,420\n1,2,3\n4,5,6\n"]
+    return held
+
+
+def _objects() -> list[bytes]:
+    frame = pd.DataFrame(
+        {"a": [1.5, None, 3], "b": ["x", 'a "b"', "\u00fc"], "c": [True, False, True]}
+    )
+    held = [frame.to_json(orient="records"), frame.to_json(orient="records", lines=True)]
+    held += ['[{"id": 1, "t": "2024-01-01T00:00:00Z"}, {"id": 2, "more": null}]']
+    held += ['{"id": 1, "t": "2024-01-01"}\n{"id": 12345678901, "more": -0.5e-3}\n', "\ufeff[{}]"]
+    held += ['[{"a": [1, 2]}, {"a": {"b": "c"}}]', '{"a": {"b": 1}}\n{"a": {"b": 2}}\n']
+    return [text.encode() for text in held]
+
+
+def _workbooks() -> list[bytes]:
+    whole = pd.DataFrame({"id": [1, 2], "text": ["x", None], "when": pd.to_datetime("2024-01-01")})
+    whole["ok"] = [True, False]
+    tables = [whole, pd.DataFrame({"n": np.arange(20) / 3}), pd.DataFrame({"a": ["#N/A", "=1+1"]})]
+    held = []
+    for table in tables:
+        buffer = io.BytesIO()
+        table.to_excel(buffer, index=False)
+        held.append(buffer.getvalue())
     return held
 
 
@@ -192,3 +227,76 @@ def crossed(first: bytes, second: bytes, longest: int, seed: int) -> bytes:
     except (AberraError, ValueError, TypeError, IndexError, KeyError, RecursionError):
         return first
     return made if len(made) <= longest else first
+
+
+# Excel files
+
+TEXTS = re.compile(rb'"[^"<>]*"|>[^<>]+<')  # values of attributes, and texts
+STRANGE = [b"", b"0", b"-1", b"1", b"A1", b"XFD1048576", b"ZZZZ9", b"A0", b"A99999999", b"1e999",
+           b"nan", b"#REF!", b"99999999999", b"s", b"n", b"d", b"e", b"b", b"str", b"inlineStr",
+           b"2024-13-45", b"1900-02-29T25:61:00", b"-693594", b"2958466", b"rId9", b"../../x",
+           b"&#0;", b"&lt;", b"true", b"xl/worksheets/sheet1.xml", b"\xed\xa0\x80"]  # fmt: skip
+Entries = list[tuple[str, bytes]]
+
+
+def changed_workbook(
+    data: bytes, longest: int, seed: int, mutate: Callable[[bytes, int], bytes], sound: list[bytes]
+) -> bytes:
+    """Change an entry of an Excel file, leave it out or repeat a part of it, and pack it again.
+
+    Parameters
+    ----------
+    data : bytes
+    longest : int
+        Bytes that the result may have.
+    seed : int
+    mutate : callable
+        Changes any bytes, at most to a given length.
+    sound : list of bytes
+    """
+    rng = random.Random(seed)
+    if sound and rng.random() < 0.3:
+        data = rng.choice(sound)
+    if rng.random() < 0.05:
+        return mutate(data, longest)
+    try:
+        entries = _entries(data)
+        for _ in range(rng.choice([1, 1, 2, 4])):
+            k = rng.randrange(len(entries))
+            cells = [n for n, (name, _) in enumerate(entries) if "sheet" in name.lower()]
+            if cells and rng.random() < 0.6:
+                k = rng.choice(cells)
+            name, text = entries[k]
+            entries[k] = name, _changed_text(text, rng, mutate)
+        if rng.random() < 0.05:
+            entries.pop(rng.randrange(len(entries)))
+        made = _zipped(entries)
+    except (zipfile.BadZipFile, zlib.error, ValueError, IndexError, NotImplementedError, EOFError):
+        return mutate(data, longest)
+    return made if len(made) <= longest else data
+
+
+def _entries(data: bytes) -> Entries:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        return [(name, archive.read(name)) for name in archive.namelist()]
+
+
+def _zipped(entries: Entries) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in entries:
+            archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+def _changed_text(text: bytes, rng: random.Random, mutate: Callable[[bytes, int], bytes]) -> bytes:
+    """Put a strange value in one place, repeat a stretch, or change any bytes."""
+    places = list(TEXTS.finditer(text))
+    chance = rng.random()
+    if places and chance < 0.7:
+        at = rng.choice(places)
+        return text[: at.start() + 1] + rng.choice(STRANGE) + text[at.end() - 1 :]
+    if places and chance < 0.8:
+        start, end = sorted(rng.choice(places).start() for _ in range(2))
+        return text[:end] + text[start:end] * rng.choice([1, 2, 50]) + text[end:]
+    return mutate(text, len(text) + 64)

@@ -33,12 +33,16 @@ WATCHED = {
         "aberra.workflow.opened",
     ],
     "csv": ["aberra.data.sources", "aberra.data.tables", "aberra.files"],
+    "json": ["aberra.data.sources", "aberra.data.tables", "aberra.data.nested"],
+    "sheet": ["aberra.data.sources", "aberra.data.tables"],
     "marks": ["aberra.workflow.reviewing", "aberra.viewer.marks", "aberra.data.sources"],
     "frame": ["aberra.data.mri"],
 }
 IMPORTED = {
     "model": ["aberra.workflow.opened", "aberra.viewer.models", "aberra.robust.rounds"],
     "csv": ["aberra.data.sources.staged", "aberra.data.sources.columns", "aberra.data.tables"],
+    "json": ["aberra.data.sources.staged", "aberra.data.sources.columns", "aberra.data.tables"],
+    "sheet": ["aberra.data.sources.staged", "aberra.data.sources.columns", "aberra.data.tables"],
     "marks": ["aberra.workflow.reviewing", "aberra.data.sources.staged"],
     "frame": ["aberra.data.mri.dicom"],
 }
@@ -94,13 +98,27 @@ def _asked(made: Any) -> Any:
 
 def csv(data: bytes, folder: Path) -> object:
     """Read a CSV file whole and in chunks, as fitting and scoring do, with and without a header."""
+    return _read_table(data, folder / "m.csv", headers=(True, False))
+
+
+def json(data: bytes, folder: Path) -> object:
+    """Read a list of JSON objects, or one a line, as a CSV file is read."""
+    return _read_table(data, folder / "m.json")
+
+
+def sheet(data: bytes, folder: Path) -> object:
+    """Read an Excel file as a CSV file is read."""
+    return _read_table(data, folder / "m.xlsx")
+
+
+def _read_table(data: bytes, path: Path, headers: tuple[bool, ...] = (True,)) -> object:
+    """Read a table every way; raise the last refusal."""
     from aberra.data.sources import staged
 
-    path = folder / "m.csv"
     path.write_bytes(data)
     refused: AberraError | None = None
     try:
-        for header in (True, False):
+        for header in headers:
             try:
                 _read_as_table(path, header)
             except AberraError as error:
@@ -234,4 +252,6 @@ def _dicom_head(codec: str, k: int) -> bytes:
     return buffer.getvalue()
 
 
-TARGETS: dict[str, Target] = {"model": model, "csv": csv, "marks": marks, "frame": frame}
+TARGETS: dict[str, Target] = {
+    target.__name__: target for target in (model, csv, json, sheet, marks, frame)
+}
