@@ -1,5 +1,6 @@
 """The viewer's server, asked over a real connection, by its own page and by strangers."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -19,7 +20,8 @@ from aberra import IADC, OCSVM, save
 from aberra.errors import DataError
 from aberra.explain.doubts import Doubt
 from aberra.recipe import Recipe
-from aberra.viewer.app import Shelf
+from aberra.viewer import app as viewer_app
+from aberra.viewer.app import Shelf, make_app
 from aberra.viewer.catalogue import catalogue
 from aberra.viewer.held import Held
 from aberra.viewer.marks import NAME
@@ -64,6 +66,34 @@ def test_the_list_and_the_files_are_served(client, results):
     assert answer.headers["content-type"] == "application/octet-stream"
     assert client.get("/static/style.css").headers["content-type"].startswith("text/css")
     assert client.get("/api/items").json()["items"] == [{"kind": "scans", "title": "Scans"}]
+
+
+@pytest.mark.parametrize("pieces", [0, 1])
+def test_a_file_is_closed_though_its_request_was_taken_back(results, monkeypatch, pieces):
+    """A browser that goes on to the next scan hangs up, before the first byte or after it."""
+    opened, sent = [], []
+    honest = Held.open
+    monkeypatch.setattr(Held, "open", lambda held: opened.append(honest(held)) or opened[-1])
+    monkeypatch.setattr(viewer_app, "SENT_AT_ONCE", 16)
+    gone = asyncio.Event()
+
+    async def receive():
+        if pieces:
+            await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message):
+        sent.append(message.get("body", b""))
+        if len(list(filter(None, sent))) == pieces:
+            gone.set()
+            await asyncio.sleep(0.1)
+
+    scope = {"type": "http", "asgi": {"spec_version": "2.3"}, "method": "GET", "path": "/files/0"}
+    scope |= {"headers": [], "query_string": b""}
+    asyncio.run(make_app(Shelf(catalogue(*results)))(scope, receive, send))
+    [(file, size)] = opened
+    assert len(b"".join(sent)) < size
+    assert file.closed
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
+from starlette.types import Receive, Scope, Send
 
 from aberra.errors import AberraError
 from aberra.viewer.catalogue import Catalogue, ListedPage, listed_findings
@@ -141,7 +142,7 @@ def _add_pages(app: FastAPI, shelf: Shelf, base: str) -> None:
         item = shelf.item(number)
         if item.kind == "report":
             headers = {"content-security-policy": REPORT_POLICY}
-            return _stream(shelf.held(item.file), "text/html; charset=utf-8", headers)
+            return FileAnswer(*shelf.held(item.file).open(), "text/html; charset=utf-8", headers)
         return Response(framed_page(item.kind, base), media_type="text/html")
 
     @app.get("/static/{name}")
@@ -156,7 +157,7 @@ def _add_pages(app: FastAPI, shelf: Shelf, base: str) -> None:
         held = shelf.held(number)
         if not is_for_the_page(held.path):
             return Response(as_nifti(held), media_type="application/octet-stream")
-        return _stream(held, "application/octet-stream", {})
+        return FileAnswer(*held.open(), "application/octet-stream", {})
 
 
 def _add_lists(app: FastAPI, shelf: Shelf) -> None:
@@ -251,18 +252,35 @@ def _add_marks(app: FastAPI, shelf: Shelf) -> None:
         return answer(shelf.marks.set(group(number), name, change.mark))
 
 
-def _stream(held: Held, kind: str, headers: dict[str, str]) -> StreamingResponse:
-    file, size = held.open()
-    length = {"content-length": str(size)}
-    return StreamingResponse(_pieces(file, size), media_type=kind, headers=headers | length)
+class FileAnswer(StreamingResponse):
+    """The bytes of an open file, which is closed whatever becomes of the answer.
+
+    A browser that goes on to the next scan takes its request back, often before a byte was sent.
+
+    Parameters
+    ----------
+    file : binary file
+    size : int
+        Bytes that are promised and sent, even if the file grows meanwhile.
+    kind : str
+    headers : mapping
+    """
+
+    def __init__(self, file: BinaryIO, size: int, kind: str, headers: Mapping[str, str]) -> None:
+        self.file = file
+        length = {"content-length": str(size)}
+        super().__init__(_pieces(file, size), media_type=kind, headers={**headers, **length})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the file."""
+        with self.file:
+            await super().__call__(scope, receive, send)
 
 
 def _pieces(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield as many bytes as were promised, even if the file grows meanwhile."""
-    with file:
-        while size > 0 and (piece := file.read(min(SENT_AT_ONCE, size))):
-            size -= len(piece)
-            yield piece
+    while size > 0 and (piece := file.read(min(SENT_AT_ONCE, size))):
+        size -= len(piece)
+        yield piece
 
 
 def _explain(_: Request, error: Exception) -> Response:
