@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from functools import lru_cache
 from typing import Annotated, Any, BinaryIO, Literal
 
@@ -11,7 +11,6 @@ from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict
-from starlette.types import Receive, Scope, Send
 
 from aberra.errors import AberraError
 from aberra.viewer.catalogue import Catalogue, ListedPage, listed_findings
@@ -33,6 +32,7 @@ TYPES = {
 SENT_AT_ONCE = 1 << 20
 MARKED_ROWS = "aberra-marked-rows.csv"
 NOTHING = "There is nothing at this address."
+Message = MutableMapping[str, Any]  # of the server and the app to each other, as ASGI has it
 
 
 class MarkChange(BaseModel):
@@ -271,7 +271,12 @@ class FileAnswer(StreamingResponse):
         length = {"content-length": str(size)}
         super().__init__(_pieces(file, size), media_type=kind, headers={**headers, **length})
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self,
+        scope: Message,
+        receive: Callable[[], Awaitable[Message]],
+        send: Callable[[Message], Awaitable[None]],
+    ) -> None:
         """Send the file."""
         with self.file:
             await super().__call__(scope, receive, send)
