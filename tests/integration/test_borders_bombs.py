@@ -14,7 +14,7 @@ import pytest
 from pyarrow import feather
 
 from aberra.data.blocks import extent
-from aberra.data.sources import allowance
+from aberra.data.sources import allowance, sheets
 from aberra.data.sources.sheets import first_sheet
 from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
@@ -37,6 +37,17 @@ def sheet(path, cells):
     return path
 
 
+def changed(path, target, old, new):
+    """Return a copy of a workbook with other bytes in its entries."""
+    with (
+        zipfile.ZipFile(path) as source,
+        zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as copy,
+    ):
+        for name in source.namelist():
+            copy.writestr(name, source.read(name).replace(old, new))
+    return target
+
+
 def test_a_cell_far_out_in_a_sheet_takes_no_memory(tmp_path):
     cells = {(1, 1): "a", (2, 1): 1, (3, 1): 2}
     assert len(table_at(sheet(tmp_path / "near.xlsx", cells)).read()) == 2
@@ -45,13 +56,27 @@ def test_a_cell_far_out_in_a_sheet_takes_no_memory(tmp_path):
         table_at(far)
 
 
+def test_a_row_that_no_sheet_has_is_refused_and_not_filled_up_to(tmp_path, monkeypatch):
+    """The blank rows before it, which nobody wrote, would be made one by one."""
+    path = sheet(tmp_path / "rows.xlsx", {(1, 1): "a", (2, 1): 1})
+    far = changed(path, tmp_path / "far.xlsx", b'r="2"', b'r="%d"' % 10**11)
+    with pytest.raises(
+        DataError, match=r"far\.xlsx: its first sheet numbers a row beyond 1,048,576"
+    ):
+        table_at(far)
+    last = changed(path, tmp_path / "last.xlsx", b'r="2"', b'r="50"')
+    limit = allowance.Allowance.of(last)
+    monkeypatch.setattr(sheets, "MOST_ROWS", 50)
+    assert first_sheet(last, limit).a.tolist() == [1]
+    monkeypatch.setattr(sheets, "MOST_ROWS", 49)
+    with pytest.raises(DataError, match="numbers a row beyond 49"):
+        first_sheet(last, limit)
+
+
 def test_a_long_cell_in_a_sheet_is_refused_before_it_is_read(small, tmp_path):
     path = sheet(tmp_path / "rows.xlsx", {(1, 1): "a", (2, 1): 1, (3, 1): "word"})
     assert len(table_at(path).read()) == 2
-    long = tmp_path / "long.xlsx"
-    with zipfile.ZipFile(path) as old, zipfile.ZipFile(long, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            new.writestr(name, old.read(name).replace(b"word", b"x" * FEW_BYTES))
+    long = changed(path, tmp_path / "long.xlsx", b"word", b"x" * FEW_BYTES)
     with pytest.raises(DataError, match=r"long\.xlsx unpacks to more than"):
         table_at(long)
 

@@ -23,6 +23,7 @@ from aberra.extras import need
 CELLS = ("xl/worksheets/", "xl/sharedstrings")  # entries that hold cells
 IN_CELLS, ELSEWHERE = 4, 40  # bytes in memory for one of such an entry, and of any other
 CELL = 64  # bytes of a cell while rows become a table
+MOST_ROWS = 1 << 20  # that Excel and LibreOffice have; a number beyond would stand for blank rows
 SHEET = ": its first sheet"
 
 
@@ -64,6 +65,11 @@ def _counted(sheet: Any, allowance: Allowance) -> Iterator[list[Any]]:
     """Yield the values of each row; all rows will be as long as the longest one."""
     width = 1
     for n, cells in enumerate(sheet.rows, 1):
+        if n > MOST_ROWS:
+            raise DataError(
+                f"{allowance.called}{SHEET} numbers a row beyond {MOST_ROWS:,}, the most that a "
+                "sheet has. Save it again with a spreadsheet program, or as CSV."
+            )
         row = [_value(cell) for cell in cells]
         while row and row[-1] == "":
             row.pop()
