@@ -192,6 +192,22 @@ REASONS: tuple[Reason, ...] = (
            "NumPy's determinant is the exponential of a logarithm, and that of none is just 0.001"),
     Reason(E, "localise/findings.py", "sizes = np.bincount(labels.ravel()", "1 -> 2",
            "one more piece without any voxel, which is too small to be listed"),
+    Reason(E, "diffusion/simplex_cpu.py", "least = int(np.ceil((x + y + z - 3 * REACH)", "3 -> 6",
+           "a wider layer of vertices, of which those out of reach add nothing"),
+    Reason(E, "loop.py", "generator = torch_generator(draw_seeds(seed, 1, step", "1 -> 2",
+           "two seeds are drawn instead of one, and the first is used"),
+    Reason(E, "localise/reconstruction.py", "self.net = seeded(lambda: SpatialNet(plan)", "1 -> 2",
+           "two seeds are drawn instead of one, and the first is used"),
+    Reason(E, "nets/checkpoint.py", 'number, name = key.split(".", 1)', "1 -> 2",
+           "no part of what an optimiser remembers has a point in its name"),
+    Reason(E, "nets/stacked.py", "if x.ndim == 2:  # every member sees", "2 -> 4",
+           "the same products one after the other instead of at once"),
+    Reason(E, "robust/start.py", "said: Scores = field(default_factory", "0 -> 1",
+           "where nobody was asked, nobody reads what was said"),
+    Reason(E, "detectors/compiled_views.py", "if lifts[v] > 0 and own[v] > mean:", "Gt -> GtE",
+           "nothing times a lift, or a lift times nothing, is added"),
+    Reason(E, "detectors/deep_svdd.py", "small = (np.abs(centre)", "Lt -> LtE",
+           "a centre at the margin is put at the margin"),
 )  # fmt: skip
 
 

@@ -193,6 +193,15 @@ def test_rsrae_parameters(case):
         np.testing.assert_allclose(members.A[j], A.detach(), rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("n_columns", "hidden", "width"), [(99, None, 8), (100, None, 10), (100, (9, 6, 3), 3)]
+)
+def test_the_subspace_of_rsrae_has_ten_axes_in_wide_tables(n_columns, hidden, width):
+    rows = np.random.default_rng(0).normal(size=(20, n_columns))
+    model = RSRAE(hidden=hidden, epochs=1, random_state=0).fit(rows)
+    assert model.members_.A.shape[1] == width
+
+
 def test_dagpr_autoencoder_parameters(case):
     prepared, rows, weights, seeds = case
     members = DAGPR(pretrain_epochs=EPOCHS, **KEYWORDS)._train(prepared, rows, weights, seeds)

@@ -137,6 +137,14 @@ def test_networks_are_made_from_their_plan():
     assert not any(weight.requires_grad for weight in back.parameters())
 
 
+@pytest.mark.parametrize("name", ["Nobody", ["Net"], None])
+def test_a_network_of_no_known_class_is_refused(name):
+    node, arrays = written([Net(Plan(3))], list[Net])
+    node[0]["class"] = name
+    with pytest.raises(ModelFileError, match=r"unknown network .*; known are Net"):
+        kind_of(list[Net]).decode(node, Reader(arrays), "x")
+
+
 @dataclass(frozen=True)
 class Deep:
     widths: tuple[int, ...]

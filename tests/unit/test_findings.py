@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import FrozenInstanceError, asdict, replace
 from itertools import product
 from pathlib import Path
 
@@ -55,6 +55,8 @@ def test_pieces_have_their_size_place_and_height():
     assert second.millilitres == pytest.approx(0.192)
     assert (second.x, second.y, second.z) == pytest.approx((2 * 3.5 - 10, 3 * 11.5 + 5, 7 - 3.5))
     assert (second.peak, second.mean) == pytest.approx((5.0, 2.0 + 3 / 32))
+    with pytest.raises(FrozenInstanceError):  # what was found stays what it was
+        first.millilitres = 0.0
 
 
 def test_voxels_that_touch_at_a_corner_are_one_piece_and_nothing_gives_nothing():

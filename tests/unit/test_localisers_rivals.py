@@ -522,6 +522,13 @@ def test_where_nothing_is_too_unlikely_no_code_is_replaced():
     assert torch.equal(kept, codes)
 
 
+def test_without_draws_a_place_gets_its_likeliest_code():
+    own = SimpleNamespace(healing=SimpleNamespace(n_draws=None))
+    (choose,) = CodeHealers._choices(own, SimpleNamespace())
+    log_p = torch.tensor([[[-1.0, -0.5, -9.0], [-3.0, -2.0, -0.1]]])
+    assert choose(log_p).tolist() == [[1, 2]]
+
+
 def test_codes_are_drawn_by_the_seeds_that_files_were_promised():
     seen = []
     own = SimpleNamespace(

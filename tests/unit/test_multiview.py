@@ -13,7 +13,7 @@ from aberra.detectors.compiled_views import mean_surprise, pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
 from aberra.detectors.landmarks import Landmarks, landmarks
-from aberra.detectors.multiview import Lens, lens, some_rows, surprise
+from aberra.detectors.multiview import Lens, lens, some_rows, surprise, surprises
 from aberra.detectors.robust_covariance import robust_ellipse
 from aberra.detectors.scaling import robust
 from aberra.detectors.weighted import quantiles
@@ -276,6 +276,11 @@ def test_deviates_beyond_the_table_count_as_its_ends():
         assert found[1] == found[2]
     lowest = pooled_nats(np.array([[-1e9, -2.4]]), none, one, SKEW, table, one, none)
     np.testing.assert_allclose(lowest, [-8, max(-8, np.log1p(-2.4 * SKEW) / SKEW)], atol=1e-9)
+
+
+def test_the_table_of_surprise_ends_at_40():
+    np.testing.assert_array_equal(surprises()[[0, -1]], surprise(np.array([-8.0, 40.0])))
+    assert len(surprises()) == (8 + 40) * 64 + 1
 
 
 def test_of_a_long_table_as_many_rows_as_stated_are_looked_at_each_once(monkeypatch):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import ndimage
+from sklearn.cluster import KMeans
 
 from aberra import IADC, IntensityThreshold, NearestHealthy, load, save
 from aberra.errors import DataError, RoundsExhaustedWarning
@@ -167,6 +168,21 @@ def test_an_average_is_that_of_four_images_or_more_by_their_weights():
         expected = (weights[own] * levels[own]).sum() / weights[own].sum()
         torch.testing.assert_close(means[k], expected.expand(1, 16, 16))
         torch.testing.assert_close(trust[k], weights[own].mean())
+
+
+def test_images_are_grouped_by_the_seed(monkeypatch):
+    seen = []
+
+    class Groups(KMeans):
+        def __init__(self, n_clusters, **settings):
+            seen.append(settings["random_state"])
+            super().__init__(n_clusters, **settings)
+
+    monkeypatch.setattr("sklearn.cluster.KMeans", Groups)
+    images = torch.linspace(-1, 1, 8)[:, None, None, None].expand(8, 1, 16, 16).contiguous()
+    for seed in (5, 5 + 64, 2**32 + 7):  # scikit-learn takes 32 bits
+        averages(images, torch.ones(8), 1, seed)
+    assert seen == [5, 69, 7]
 
 
 def test_net_differences_cancel_at_a_shifted_outline_and_stay_in_a_lesion():

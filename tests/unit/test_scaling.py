@@ -31,6 +31,7 @@ def test_standard_counts_rows_by_their_weight():
     [
         (np.array([[0, 255]], dtype=np.uint8), 1 / 255),
         (np.array([[0.0, 0.5]]), 1.0),
+        (np.array([[0.2, 1.0]]), 1.0),
         (np.array([[-1.0, 3.0]]), 0.25),
     ],
 )
