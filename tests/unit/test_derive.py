@@ -145,6 +145,12 @@ def test_a_network_of_no_known_class_is_refused(name):
         kind_of(list[Net]).decode(node, Reader(arrays), "x")
 
 
+@pytest.mark.parametrize("cls", [nn.Linear, type("Net", (nn.Linear,), {})])
+def test_a_network_of_another_class_is_not_saved(cls):
+    with pytest.raises(ModelFileError, match=f"cannot save a {cls.__name__}, only Net"):
+        written([cls(1, 1)], list[Net])
+
+
 @dataclass(frozen=True)
 class Deep:
     widths: tuple[int, ...]
