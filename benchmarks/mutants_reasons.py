@@ -175,6 +175,12 @@ REASONS: tuple[Reason, ...] = (
     Reason(E, "detectors/compiled_forest.py", "if gains[k] > best and values[k + 1] >", "Gt -> GtE",
            "a cut between equal values is never the best: none was among all 2,975 rows of 3 to 8 "
            "values out of six, nor among 20,000 longer ones with many equal values, pooled or not"),
+    Reason(E, "detectors/compiled_forest.py", "return np.random.normal() / np.sqrt(variance)",
+           "Div -> Mult",
+           "values count from that of the first row, so a variance is 0 or at least an n-th of the "
+           "mean square, and a tree has at most 256 rows"),
+    Reason(E, "thresholds.py", "return float(max(upper[np.flatnonzero(below_chord > deepest",
+           "Gt -> GtE", "no depth is a billionth less than the deepest to the last digit"),
     Reason(E, "detectors/training.py", "return np.concatenate([part.reshape(len(part), -1)",
            "1 -> 2", "NumPy finds out any side that is negative"),
     Reason(E, "localise/intensity.py", "order = values.argsort(dim=0, stable=True)",

@@ -301,6 +301,8 @@ def test_a_header_is_of_one_format_and_as_long_as_it_says(tmp_path, monkeypatch)
         for read in (container.read_model, container.read_manifest):
             with pytest.raises(ModelFileError, match=words):
                 read(tmp_path / "m")
+    monkeypatch.setattr(container, "MOST_TEXT", 7)
+    assert container.unpack(container.pack({"a": 1}, {})) == ({"a": 1}, {})
     monkeypatch.setattr(container, "MOST_TEXT", 6)
     with pytest.raises(ModelFileError, match="a manifest of 7 bytes, where 6 are the most"):
         container.unpack(data)

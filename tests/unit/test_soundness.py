@@ -68,6 +68,7 @@ def one_more(value):
 def test_a_machine_whose_arrays_do_not_fit_is_refused(name, change):
     machine = OneClassSVM().fit(X)
     check_detector(machine, "here")
+    check_detector(OneClassSVM().fit(X[:1]), "here")  # one support vector
     check_detector(OneClassSVM(), "here")  # a template
     with pytest.raises(ModelFileError, match="support vector machine do not fit"):
         check_detector(make_pipeline(spoilt(machine, **{name: change})), "here")
@@ -333,6 +334,30 @@ def test_without_emphasis_every_pixel_is_suspected_alike():
     restored, suspicion = CodeHealers._healed(plain, None, torch.rand(2, 3, 5, 6))
     assert restored.shape == (2, 3, 5, 6)
     assert torch.equal(suspicion, torch.ones(2, 1, 5, 6))
+
+
+def test_codes_are_suspected_as_often_as_draws_replace_them():
+    likely = torch.tensor([0.01, 0.01, 0.9, 0.9])  # how likely the codes are that are there
+    log_p = torch.stack([likely, 1 - likely], dim=1).log()[None]
+    net = SimpleNamespace(
+        log_probs=lambda codes: log_p,
+        embedded=lambda codes: codes.float(),
+        vqvae=SimpleNamespace(decode=lambda codes: codes.view(1, 1, 2, 2)),
+    )
+    replacing, keeping = torch.ones_like, torch.zeros_like
+    healers = SimpleNamespace(
+        _codes=lambda net, x: torch.zeros(1, 4, dtype=torch.long),
+        _choices=lambda net: [
+            lambda _, k=k: k(torch.zeros(1, 4, dtype=torch.long))
+            for k in (replacing, keeping, keeping, replacing, replacing)
+        ],
+        _at_pixels=lambda net, values, x: values.view(1, 1, 2, 2),
+        healing=Healing(0.1, 5, "replaced"),
+    )
+    restored, suspicion = CodeHealers._healed(healers, net, torch.rand(1, 1, 2, 2))
+    expected = torch.tensor([[[[0.6, 0.6], [0.0, 0.0]]]])
+    torch.testing.assert_close(restored, expected)
+    torch.testing.assert_close(suspicion, expected)
 
 
 @dataclass

@@ -83,7 +83,7 @@ def _gap(away: Array) -> tuple[float, float, float] | None:
     outer = away[int((1 - MOST_BEYOND) * n) :]
     before, after = outer[:-1], outer[1:]
     quartile = max(float(away[(3 * n) // 4]), 0.0)
-    gaps = np.flatnonzero((after - before >= GAP * before) & (before >= quartile) & (before > 0))
+    gaps = np.flatnonzero((after - before >= GAP * before) & (before >= quartile))
     if not len(gaps) or not quartile > 0:
         return None
     beyond = len(after) - int(gaps[0])
