@@ -66,7 +66,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "diffusion/simplex.py": _unit("noise"),
     "diffusion/simplex_cpu.py": _unit("noise"),
     "diffusion/training.py": (
-        STEPS, *_unit("loop"), DIFFUSION[3], *_unit("watching", "diffusion_settings"),
+        STEPS,
+        *_unit("loop"),
+        DIFFUSION[3],
+        *_unit("watching", "diffusion_settings"),
     ),
     "loop.py": (*_unit("loop"), STEPS, *_unit("watching"), f"{WHOLE}diffusion_training.py"),
     "detectors/aims.py": COMPILED,
