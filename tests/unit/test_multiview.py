@@ -11,7 +11,11 @@ from aberra.detectors.column_tails import column_tails
 from aberra.detectors.compiled_forest import best_cut, parted, path_length, slope, sort, walk
 from aberra.detectors.compiled_views import mean_surprise, pooled_nats
 from aberra.detectors.gain_forest import grow
-from aberra.detectors.inverse_covariance import ridge_precision, wide_ridge_precision
+from aberra.detectors.inverse_covariance import (
+    ridge_precision,
+    shrinkage,
+    wide_ridge_precision,
+)
 from aberra.detectors.landmarks import Landmarks, landmarks
 from aberra.detectors.multiview import Lens, lens, some_rows, surprise, surprises
 from aberra.detectors.robust_covariance import robust_ellipse
@@ -377,6 +381,9 @@ def mahalanobis(rows, some, trust, ridge):
     """Return distances by the mean and the ridged covariance of some rows, written out."""
     centre = np.average(some, axis=0, weights=trust)
     S = np.cov(some.T, aweights=trust, bias=True)
+    n = trust.sum() ** 2 / np.square(trust).sum()
+    if n < 4 * len(S):
+        ridge = max(ridge, shrinkage(S, n, len(S)))
     S = (1 - ridge) * S + ridge * np.trace(S) / len(S) * np.eye(len(S))
     apart = rows - centre
     return np.sqrt((apart @ np.linalg.inv(S) * apart).sum(axis=1))

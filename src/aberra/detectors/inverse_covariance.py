@@ -54,6 +54,26 @@ class WideInverseCovariance:
         return (1 - np.square(self.basis).sum(axis=0)) / self.level
 
 
+def shrinkage(product: Array, n: float, d: int) -> float:
+    """Return the share of a covariance that its mean variance had better replace.
+
+    Oracle approximating shrinkage (Chen, Wiesel, Eldar and Hero, "Shrinkage algorithms for MMSE
+    covariance estimation", 2010), without its terms in 2 / d, as in scikit-learn.
+
+    Parameters
+    ----------
+    product : ndarray
+        A'A, the covariance, or AA', which has the same trace and the same sum of squares.
+    n : float
+        Rows that it was learnt from.
+    d : int
+        Columns.
+    """
+    squares, trace = float(np.square(product).sum()), float(np.trace(product)) ** 2
+    uneven = squares - trace / d
+    return min(1.0, (squares + trace) / ((n + 1) * uneven)) if uneven > 0 else 1.0
+
+
 def ridge_precision(covariance: Array, ridge: float) -> InverseCovariance:
     """Invert (1 - ridge) C + ridge tr(C) / d I."""
     d = len(covariance)

@@ -10,7 +10,7 @@ the five, may lift a row above the mean: what only they can see, a mean would dr
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from numbers import Integral, Real
 from typing import Annotated, ClassVar, NamedTuple
@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from aberra.contract.members import Data, Members, Rows
-from aberra.declare import Shape, estimator, learnt, parameter
+from aberra.declare import LATER, Shape, estimator, learnt, parameter
 from aberra.detectors.base import TABLE_TILE, Detector
 from aberra.detectors.column_tails import ColumnTails, column_tails
 from aberra.detectors.evidence import Evidence, evidence
 from aberra.detectors.gain_forest import Forest, grow
 from aberra.detectors.landmarks import Landmarks, landmarks
-from aberra.detectors.robust_covariance import Ellipse, robust_ellipse
+from aberra.detectors.lumps import Lump, lumps, put_in_place
+from aberra.detectors.robust_covariance import Ellipse, leaves_rows_out, robust_ellipse
 from aberra.detectors.scaling import Scaling, robust
 from aberra.detectors.weighted import quantiles
 from aberra.ordinary import SKEW, TENTH
@@ -62,10 +63,16 @@ class Lens:
     robust: Scaling
     spread: Annotated[Array, Shape("u")]  # of these columns after asinh
     evidence: Evidence
+    lumps: list[Lump] = field(default_factory=list, metadata=LATER)
 
-    def look(self, rows: Data) -> Seen:
-        """Scale rows, once for all members."""
+    def __post_init__(self) -> None:
+        if any(not 0 <= lump.column < len(self.used) for lump in self.lumps):
+            raise ValueError("a column of few values is not there")
+
+    def look(self, rows: Data, generator: np.random.Generator | None = None) -> Seen:
+        """Scale rows, once for all members; a generator spreads lumped columns (`lumps`)."""
         scaled = filled(self.robust(rows[:, self.used]))
+        put_in_place(scaled, self.lumps, generator)
         tamed = np.arcsinh(scaled) / self.spread
         return Seen(scaled.astype(np.float32), tamed.astype(np.float32), tamed)
 
@@ -77,8 +84,10 @@ def lens(data: Data) -> Lens:
     varying = np.setdiff1d(np.arange(data.shape[1]), counted.constant)
     used = varying if len(varying) else np.arange(1)
     scale = robust(rows[:, used])
-    spread = np.arcsinh(filled(scale(rows[:, used]))).std(axis=0)
-    return Lens(used, scale, np.where(spread > 0, spread, 1.0), counted)
+    scaled = filled(scale(rows[:, used]))
+    found = lumps(scaled)
+    spread = np.arcsinh(put_in_place(scaled, found, np.random.default_rng(0))).std(axis=0)
+    return Lens(used, scale, np.where(spread > 0, spread, 1.0), counted, found)
 
 
 def filled(scaled: Array) -> Array:
@@ -164,7 +173,8 @@ class MultiView(Detector):
     A row is odd if few cuts part it from the others (three small forests), if it lies far from
     the bulk given the columns' correlations (a robust covariance), if its cells are far out in
     their columns, and if it is far from its nearest neighbours. Skewed columns are tamed, except
-    where a long tail says something. Besides, rare codes, combinations of codes that never occur
+    where a long tail says something, and a flag or a code that some rows have is as odd as it is
+    rare. Besides, rare codes, combinations of codes that never occur
     and rows that were copied again and again count as evidence. Rows enter every view by their
     weight. A member learns from at most 16,384 rows, so that long tables cost little.
 
@@ -238,20 +248,25 @@ class MultiView(Detector):
         chosen = np.flatnonzero(trust)
         if len(chosen) > MOST_ROWS:
             chosen = np.sort(generator.choice(chosen, MOST_ROWS, replace=False))
-        seen, c = shared.look(data[chosen]), trust[chosen] / trust[chosen].mean()
+        c = trust[chosen] / trust[chosen].mean()
+        seen = settled = shared.look(data[chosen])
+        if shared.lumps:
+            seen = shared.look(data[chosen], generator)
+        # What is spread hides what belongs together; it is needed only where rows are left out.
+        together = seen if leaves_rows_out(*seen.precise.shape) else settled
         n = [max(1, self.n_trees * share // sum(SHARES)) for share in SHARES]
         nothing = np.zeros(N_VIEWS)
         member = View(
             grow(seen.raw, c, generator, n[0], n_planes=10, pooled=False),
             grow(seen.tamed, c, generator, n[1], n_planes=10, pooled=False),
             grow(seen.raw, c, generator, n[2], n_planes=1, pooled=True),
-            robust_ellipse(seen.precise, c, self.ridge),
+            robust_ellipse(together.precise, c, self.ridge),
             column_tails(seen.tamed, c),
             landmarks(seen.tamed, c, self.n_landmarks, generator),
             nothing,
             nothing,
         )
-        return with_bulk(member, seen, c)
+        return with_bulk(member, settled, c)
 
 
 def with_bulk(member: View, seen: Seen, trust: Array) -> View:

@@ -13,6 +13,7 @@ from aberra.detectors.inverse_covariance import (
     InverseCovariance,
     WideInverseCovariance,
     ridge_precision,
+    shrinkage,
     wide_ridge_precision,
 )
 from aberra.detectors.weighted import quantiles
@@ -22,6 +23,7 @@ Array = NDArray[np.float64]
 KEPT = 0.8  # share of the trust that has a say
 STEPS = 8
 FEW_COLUMNS = 128  # with more, one start and two steps have to do
+FEW_ROWS = 4  # a column; with fewer, a covariance knows its own rows too well
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ def robust_ellipse(rows: Array, trust: Array, ridge: float) -> Ellipse:
     n, d = rows.shape
     if n <= d:
         return _fitted_wide(rows, trust, ridge)
-    if n <= 2 * d:  # too few to leave any out
+    if not leaves_rows_out(n, d):
         return _fitted(rows, trust, ridge)
     near_median = np.abs(rows - np.median(rows, axis=0)).sum(axis=1)
     if d > FEW_COLUMNS:
@@ -54,6 +56,11 @@ def robust_ellipse(rows: Array, trust: Array, ridge: float) -> Ellipse:
     starts = (_fitted(rows, trust, ridge).oddness(rows), near_median)
     found = [_stepped(rows, trust, ridge, start, STEPS) for start in starts]
     return min(found, key=_log_volume)
+
+
+def leaves_rows_out(n: int, d: int) -> bool:
+    """Say whether so many rows of so many columns are enough to leave some of them out."""
+    return n > 2 * d
 
 
 def _stepped(rows: Array, trust: Array, ridge: float, oddness: Array, steps: int) -> Ellipse:
@@ -69,12 +76,22 @@ def _stepped(rows: Array, trust: Array, ridge: float, oddness: Array, steps: int
 
 def _fitted(rows: Array, trust: Array, ridge: float) -> Ellipse:
     centre, A = _centred(rows, trust)
-    return Ellipse(centre, ridge_precision(A.T @ A, ridge))
+    covariance = A.T @ A
+    return Ellipse(centre, ridge_precision(covariance, _ridge(covariance, trust, A, ridge)))
 
 
 def _fitted_wide(rows: Array, trust: Array, ridge: float) -> Ellipse:
     centre, A = _centred(rows, trust)
-    return Ellipse(centre, wide_ridge_precision(A, ridge))
+    return Ellipse(centre, wide_ridge_precision(A, _ridge(A @ A.T, trust, A, ridge)))
+
+
+def _ridge(product: Array, trust: Array, A: Array, ridge: float) -> float:
+    """Return a share of the covariance to replace, larger where few rows know it.
+
+    A covariance of few rows a column lies close to these rows, and all others would be far from it.
+    """
+    n, d = float(trust.sum() ** 2 / np.square(trust).sum()), A.shape[1]
+    return max(ridge, shrinkage(product, n, d)) if n < FEW_ROWS * d else ridge
 
 
 def _centred(rows: Array, trust: Array) -> tuple[Array, Array]:

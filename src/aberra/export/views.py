@@ -37,10 +37,36 @@ class Looked:
     def __init__(self, g: Graph, x: str, lens: Lens) -> None:
         own = scaled(g, g.columns(x, lens.used), lens.robust)
         own = g.op("Where", g.op("IsNaN", own), 0.0, own)
-        own = g.op("Clip", own, -FARTHEST, FARTHEST)
+        own = in_place(g, g.op("Clip", own, -FARTHEST, FARTHEST), lens)
         self.precise = g.op("Div", g.asinh(own), lens.spread)
         self.raw = g.cast(own, "float32")
         self.tamed = g.cast(self.precise, "float32")
+
+
+def in_place(g: Graph, own: str, lens: Lens) -> str:
+    """Return the scaled columns with those of few values where a normal has them."""
+    if not lens.lumps:
+        return own
+    moved = np.array([lump.column for lump in lens.lumps], dtype=np.int64)
+    rest = np.setdiff1d(np.arange(len(lens.used)), moved)
+    # Every column has as many values as the one that has most: its last one again and again.
+    q = max(len(lump.values) for lump in lens.lumps)
+    held = [np.minimum(np.arange(q), len(lump.values) - 1) for lump in lens.lumps]
+    pairs = zip(lens.lumps, held, strict=True)
+    values, places = np.stack([(u.values[k], u.places[k]) for u, k in pairs], axis=1)
+    slope = np.array([lump.slope for lump in lens.lumps])
+    x = g.columns(own, moved)
+    inside = g.op("Min", g.op("Max", x, values[:, 0]), values[:, -1])
+    y = g.op("Add", g.op("Mul", g.op("Sub", x, inside), slope), places[:, 0])
+    for k in range(q - 1):
+        step = values[:, k + 1] - values[:, k]
+        rise = np.divide(np.diff(places)[:, k], step, out=np.zeros_like(step), where=step > 0)
+        part = g.op("Min", g.op("Max", g.op("Sub", inside, values[:, k]), 0.0), step)
+        y = g.op("Add", y, g.op("Mul", part, rise))
+    for k in range(q):  # exactly there, as a last digit may decide on which side of a cut it lies
+        y = g.op("Where", g.op("Equal", x, values[:, k]), places[:, k], y)
+    joined = g.op("Concat", g.columns(own, rest), y, axis=1) if len(rest) else y
+    return g.columns(joined, np.argsort(np.concatenate([rest, moved])))
 
 
 def multiview(g: Graph, x: str, members: Views) -> str:
