@@ -2,7 +2,8 @@
 
     python -m benchmarks.flags [--out results/flags.md]
 
-Clean tables: five families, 200 to 50,000 rows of 8 columns. Dirt: the zoo (1000 x 8), with the
+Clean tables: six families, 200 to 50,000 rows of 8 columns, and one of 100 columns; as many new
+rows, 1,000 at most, come from where the table came from. Dirt: the zoo (1000 x 8), with the
 power of a plain split beside it: an isolation forest trained on one half of the rows, p-values from
 its scores of the other half, dirty as they are, and the same rule of Benjamini and Hochberg.
 """
@@ -23,8 +24,9 @@ from benchmarks import dirt_zoo
 from benchmarks.records import environment
 
 Array = NDArray[np.float64]
-FAMILIES = ("gaussian", "lognormal", "multimodal", "discrete", "mixed")
+FAMILIES = ("gaussian", "lognormal", "multimodal", "discrete", "mixed", "flags", "wide")
 SIZES, SEEDS, RATE = (200, 1000, 5000, 50_000), 3, 0.1
+MOST_NEW = 1000
 SHARES = (0.01, 0.1, 0.2)
 
 
@@ -33,31 +35,46 @@ def clean(family: str, n: int, seed: int) -> Array:
     rng, d = np.random.default_rng(seed), 8
     if family == "gaussian":
         return rng.normal(size=(n, d)) @ rng.normal(size=(d, d))
-    if family == "lognormal":
-        return np.exp(rng.normal(size=(n, d)))
     if family == "multimodal":
         return 4 * rng.normal(size=(4, d))[rng.integers(4, size=n)] + rng.normal(size=(n, d))
-    if family == "discrete":
-        return rng.integers(0, 6, size=(n, d)).astype(np.float64)
-    codes = rng.integers(0, 4, size=(n, 3))
-    return np.column_stack([rng.normal(size=(n, 3)), np.exp(rng.normal(size=(n, 2))), codes])
+    if family == "flags":
+        rare = rng.random((n, 4)) < (0.02, 0.05, 0.1, 0.2)
+        return np.column_stack([rng.normal(size=(n, 4)), rare])
+    if family == "mixed":
+        codes = rng.integers(0, 4, size=(n, 3))
+        return np.column_stack([rng.normal(size=(n, 3)), np.exp(rng.normal(size=(n, 2))), codes])
+    plain = {
+        "lognormal": lambda: np.exp(rng.normal(size=(n, d))),
+        "discrete": lambda: rng.integers(0, 6, size=(n, d)).astype(np.float64),
+        "wide": lambda: rng.normal(size=(n, 100)),
+    }
+    found: Array = plain[family]()
+    return found
 
 
 def clean_lines() -> list[str]:
     """Return a table of what is flagged and trusted on clean tables."""
     lines = [
-        "| family | rows | flagged % | rows with trust above 0.8 % | rounds |",
-        "|---|---|---|---|---|",
+        "| family | rows | flagged % | of new rows % | rows with trust above 0.8 % | rounds |",
+        "|---|---|---|---|---|---|",
     ]
-    flagged = []
+    flagged: list[float] = []
+    of_new: list[float] = []
     for family in FAMILIES:
         for n in SIZES:
-            models = [IADC(random_state=0).fit(clean(family, n, s)) for s in range(SEEDS)]
+            tables = [clean(family, n + min(n, MOST_NEW), s) for s in range(SEEDS)]
+            models = [IADC(random_state=0).fit(rows[:n]) for rows in tables]
             flagged += [100 * m.contamination_ for m in models]
+            of_new += [
+                100 * float((m.predict(rows[n:]) == -1).mean())
+                for m, rows in zip(models, tables, strict=True)
+            ]
             kept = [f"{100 * np.mean(m.weights_ > 0.8):.1f}" for m in models]
-            shares = ", ".join(f"{share:.2f}" for share in flagged[-SEEDS:])
+            shares, new = (
+                ", ".join(f"{x:.2f}" for x in found[-SEEDS:]) for found in (flagged, of_new)
+            )
             rounds = ", ".join(str(len(m.history_)) for m in models)
-            lines.append(f"| {family} | {n:,} | {shares} | {', '.join(kept)} | {rounds} |")
+            lines.append(f"| {family} | {n:,} | {shares} | {new} | {', '.join(kept)} | {rounds} |")
             print(lines[-1], flush=True)
     return [*lines, "", f"Median of all: {np.median(flagged):.2f} %, largest {max(flagged):.2f} %."]
 

@@ -87,6 +87,19 @@ def test_evidence_gaps_and_marks(tmp_path):
     assert_says_the_same(model, strange(X), tmp_path)
 
 
+def test_columns_of_few_values(tmp_path):
+    rng = np.random.default_rng(0)
+    flags = rng.random((len(ROWS), 2)) < 0.1
+    codes = rng.choice(3, len(ROWS), p=(0.7, 0.2, 0.1))
+    X = np.column_stack([codes, ROWS[:, :3], flags]).astype(float)
+    model = MultiView(random_state=0).fit(X)
+    assert [lump.column for lump in model.members_.lens.lumps] == [0, 4, 5]
+    new = X.copy()
+    new[::3, 0], new[1::3, 5], new[2::3, 4] = 0.5, 7.0, -2.0  # between, and beyond
+    assert_says_the_same(model, np.concatenate([X, new]), tmp_path)
+    assert_says_the_same(MultiView(random_state=0).fit(X[:, 4:]), X[:, 4:], tmp_path)
+
+
 def test_more_columns_than_rows(tmp_path):
     X = np.random.default_rng(0).normal(size=(30, 50))
     assert_says_the_same(MultiView(random_state=0).fit(X), X, tmp_path)
