@@ -58,6 +58,11 @@ class RowAnswers:
         return [*self.columns, *([str(self.id_column)] if named else [])]
 
     @property
+    def takes_gaps(self) -> bool:
+        """Whether a row may have gaps."""
+        return str(getattr(self.model, "missing", "error")) == "impute"
+
+    @property
     def kinds(self) -> dict[str, str]:
         """What each column holds: "number", "text", "time" or "duration"."""
         kinds = self.model.column_kinds() or ["number"] * len(self.columns)
