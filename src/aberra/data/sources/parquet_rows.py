@@ -7,7 +7,7 @@ stays in its dictionary until its length in all rows is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aberra.data.sources.allowance import Allowance
-from aberra.data.sources.arrow_frames import check_columns, frame_of, is_text, rechunked
+from aberra.data.sources.arrow_frames import (
+    check_columns,
+    frame_of,
+    is_odd,
+    is_text,
+    rechunked,
+)
 
 PARQUET = (".parquet", ".pq")
 BUFFER = 1 << 22  # bytes of a column that are read at a time
@@ -27,11 +33,33 @@ def row_groups(path: Path) -> list[int]:
     return [int(n) for n in _ends(pq.read_metadata(path))[:-1]] or [0]
 
 
-def whole_parquet(path: Path, allowance: Allowance) -> pd.DataFrame:
-    """Return all rows."""
-    schema = pq.read_schema(path)
-    check_columns(schema, pq.read_metadata(path).num_rows, allowance)
-    return frame_of(pq.read_table(path, read_dictionary=_text(schema)), allowance=allowance)
+def whole_parquet(
+    path: Path, allowance: Allowance, unread: Collection[str] = (), hollow: bool = False
+) -> pd.DataFrame:
+    """Return all rows.
+
+    Parameters
+    ----------
+    path : Path
+    allowance : Allowance
+        How much they may become.
+    unread : collection of str
+        Columns to pass over; their cells are gaps.
+    hollow : bool
+        Whether columns that no frame takes, such as lists, become empty lists instead of an error.
+    """
+    schema, n = pq.read_schema(path), pq.read_metadata(path).num_rows
+    empty = {field.name for field in schema if hollow and is_odd(field.type)}
+    wanted = pa.schema([f for f in schema if f.name not in empty and f.name not in unread])
+    check_columns(wanted, n, allowance)
+    table = pq.read_table(path, columns=wanted.names, read_dictionary=_text(wanted))
+    frame = frame_of(table, allowance=allowance)
+    if len(wanted) == len(schema):
+        return frame
+    left = pd.DataFrame(index=range(n)) if frame.empty else frame
+    for name in empty:
+        left[name] = pd.Series([[]] * n, dtype=object)
+    return left.reindex(columns=schema.names)
 
 
 def parquet_chunks(

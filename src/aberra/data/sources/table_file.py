@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,13 +88,24 @@ class TableFile:
             raise DataError(f"{self.path} has several columns {twice[:5]}. Rename them.")
         return names
 
-    def read(self, kinds: Mapping[str, str] | None = None) -> pd.DataFrame:
+    def read(
+        self,
+        kinds: Mapping[str, str] | None = None,
+        *,
+        unread: Collection[str] = (),
+        hollow: bool = False,
+    ) -> pd.DataFrame:
         """Return the whole table.
 
         Parameters
         ----------
         kinds : mapping, optional
             "number" or "text" for columns of a CSV file whose type is not to be guessed.
+        unread : collection of str
+            Columns that nobody needs: their cells may be anything.
+        hollow : bool
+            Whether columns that no frame takes, such as lists, become empty lists instead of an
+            error.
         """
         names = self.columns
         with self._explained():
@@ -102,7 +113,7 @@ class TableFile:
                 check_numbers(len(self._array), len(names), self._allowed)
                 return self._array_frame(names, slice(None))
             if self._is_parquet:
-                return whole_parquet(self._file, self._allowed)
+                return whole_parquet(self._file, self._allowed, unread, hollow)
             return self._csv.read(kinds or {})
 
     def chunks(
