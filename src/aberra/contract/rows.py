@@ -15,6 +15,7 @@ from aberra.contract.feedback import Feedback, checked_labels
 from aberra.contract.members import Data, Scores, member_scores
 from aberra.contract.scorer import Scorer, check_finite
 from aberra.data.drift.portrait import Portrait
+from aberra.data.drift.sentences import zoned_columns
 from aberra.data.drift.verdict import Drift, compared
 from aberra.data.tables import (
     Encode,
@@ -178,7 +179,8 @@ class RowScorer(Scorer):
                 "on images, or by an earlier version of Aberra. Fit it again on a table."
             )
         rows = as_pandas(X)
-        return compared(before, before.count(rows, self.anomaly_score(rows), self.threshold_))
+        now = before.count(rows, self.anomaly_score(rows), self.threshold_)
+        return compared(before, now, zoned_columns(rows))
 
     def feedback(self, X: ArrayLike, labels: ArrayLike) -> Self:
         """Learn from what a reviewer said about some rows, without training again.

@@ -162,6 +162,7 @@ def _scoring(
             "oddest": [{**line, "file": table.blocks.parts[k].name} for line in found.oddest],
             "looks": found.looks,
             "odd": as_dicts(found.odd),
+            "zoned": found.zoned,
             "written": result_mark(target),
         }
 
@@ -194,7 +195,7 @@ def _summary(scorer: RowAnswers, found: list[dict[str, Any]], n_before: int) -> 
         total = now[0]
         for more in now[1:]:
             total = total + more
-        drift = compared(before, total)
+        drift = compared(before, total, {j for one in found for j in one.get("zoned", [])})
     n_rows, n_flagged = (sum(one[name] for one in found) for name in ("n_rows", "n_flagged"))
     odd = added_up(column for one in found for column in from_dicts(one.get("odd", [])))
     return TableSummary(n_rows, n_flagged, n_before, oddest, drift, odd=odd)

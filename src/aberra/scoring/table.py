@@ -49,6 +49,8 @@ class TableSummary:
         What the rows looked like, packed, to be added to what other files look like.
     odd : list of OddColumn, default []
         Cells that are no numbers or dates, and counted as gaps.
+    zoned : list of int, default []
+        Columns whose dates have offsets from UTC, by position.
     """
 
     n_rows: int
@@ -58,6 +60,7 @@ class TableSummary:
     drift: Drift | None = None
     looks: str | None = None
     odd: list[OddColumn] = field(default_factory=list)
+    zoned: list[int] = field(default_factory=list)
 
 
 def score_table(
@@ -156,6 +159,7 @@ def _summary(
     seen = n_flagged = 0
     looks: Portrait | None = None
     odd: list[OddColumn] = []
+    zoned: set[int] = set()
     oddest: list[tuple[float, int, dict[str, Any]]] = []
     for piece in parts.pieces(n_rows):
         scores = piece.column("score").to_numpy()
@@ -167,9 +171,10 @@ def _summary(
         seen += len(piece)
         some = scorer.looked(piece)
         looks = some if looks is None or some is None else looks + some
+        zoned |= scorer.zoned(piece)
         odd = odd_cells.added_up([*odd, *odd_cells.known(piece)])
     before = scorer.model.training_portrait()
-    drift = None if before is None or looks is None else compared(before, looks)
+    drift = None if before is None or looks is None else compared(before, looks, zoned)
     lines = [line for *_, line in sorted(oddest, reverse=True, key=lambda e: e[:2])]
     told = None if looks is None else packed(looks)
-    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift, told, odd)
+    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift, told, odd, sorted(zoned))
