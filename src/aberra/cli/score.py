@@ -18,7 +18,7 @@ from aberra.cli.long_tables import Address, Unreadable
 from aberra.cli.shell import Exit, choice, command, loading, shell
 from aberra.scoring import Reasons
 from aberra.scoring.odd_cells import as_dicts, sentences
-from aberra.words import count
+from aberra.words import count, percent
 
 if TYPE_CHECKING:
     from aberra.workflow import ScoredImages, ScoredScans, ScoredTable
@@ -228,7 +228,7 @@ def _tell_table(found: ScoredTable) -> None:
     rate = (found.n_rows - found.n_resumed) / found.seconds
     speaker.say(
         f"{count(found.n_rows, 'row')}, {found.n_flagged:,} flagged "
-        f"({100 * found.n_flagged / found.n_rows:.1f} %), {rate:,.0f} rows/s.\n"
+        f"({percent(found.n_flagged / found.n_rows)}), {rate:,.0f} rows/s.\n"
         f"{_failures(found.errors)}Scores: {found.path}"
     )
     for sentence in sentences(found.odd_cells):

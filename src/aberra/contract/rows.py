@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from aberra.contract.columns import columns_as_fitted
 from aberra.contract.explaining import column_shares, quartiles
 from aberra.contract.feedback import Feedback, checked_labels
 from aberra.contract.members import Data, Scores, member_scores
@@ -229,7 +230,7 @@ class RowScorer(Scorer):
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
-        with whole_numbers_fit():
+        with whole_numbers_fit(), columns_as_fitted():
             return self._validated(plain(as_pandas(X)), reset)
 
     def _validated(self, X: Any, reset: bool) -> Data:
