@@ -55,7 +55,8 @@ def test_of_many_columns_the_first_are_shown_and_the_recipe_keeps_all(tmp_path):
 def test_the_viewer_shows_the_first_columns_too():
     names = [f"x{j}" for j in range(21)]
     said = [("columns used", ", ".join(names))]
-    recipe, subject = Recipe("table", "t.csv", 9, columns=names, choices=said), Subject(OCSVM())
+    recipe = Recipe("table", "t.csv", 9, columns=names, choices=said)
+    subject = Subject(OCSVM().fit(RNG.normal(size=(20, 2))), recipe)
     (value,) = [value for name, value, _ in _shown_facts(subject, recipe) if name[0] == "C"]
     assert value.endswith("x18, x19 and 1 more")
     short = Recipe("table", "t.csv", 9, columns=names[:20], choices=[("a", ", ".join(names[:20]))])
