@@ -220,3 +220,34 @@ def test_many_columns_are_not_all_listed(tmp_path):
     assert "v4: 1 cell is no number ('abc' in line 6)" in said
     assert "3 more columns with such cells" in said
     assert "v5: " not in said
+
+
+@pytest.mark.parametrize("way", ["rows.xlsx", "rows.parquet", "category.parquet", "folder"])
+@pytest.mark.parametrize("column", ["broken", "day"])
+def test_text_in_other_files_and_in_a_folder(tmp_path, way, column):
+    fitted = fit_table(written(tmp_path / "train.csv", COLUMNS[column]), robust="none")
+    cells = with_cells(COLUMNS[column], {7, 250}, "abc")
+    new = tmp_path / way
+    table = pd.DataFrame({"x": np.array(STEADY, float), "v": cells})
+    if way == "folder":
+        new.mkdir()
+        written(new / "a.csv", cells)
+    elif way == "rows.xlsx":
+        pytest.importorskip("openpyxl")
+        table.to_excel(new, index=False)
+    else:
+        (table.astype({"v": "category"}) if way[0] == "c" else table).to_parquet(new)
+    found = score(fitted, new, tmp_path / "s.csv")
+    what = KIND.get(column, "number")
+    (told,) = map(str, found.odd_cells)
+    assert told == f"v: 2 cells are no {what}s ('abc' in row 7, ...); they count as gaps."
+    gaps = written(tmp_path / "gaps.csv", with_cells(COLUMNS[column], {7, 250}, ""))
+    score(fitted, gaps, tmp_path / "g.csv")
+    assert (tmp_path / "s.csv").read_bytes() == (tmp_path / "g.csv").read_bytes()
+
+
+def test_thousands_are_not_taken_for_decimals(tmp_path, model):
+    rows = [f"{k % 7}.5;{20 + k % 30},{k:03d}" for k in range(N)]
+    (tmp_path / "new.csv").write_text("\n".join(["x;v", *rows]) + "\n")
+    with pytest.raises(DataError, match="now holds text"):
+        score(model, tmp_path / "new.csv", tmp_path / "s.csv")

@@ -30,7 +30,7 @@ def frame_of(
     else:
         check_cells(table)
     if allowance is not None:
-        _check_text(table, allowance)
+        check_text(table, allowance)
     columns = {name: _plain(table.column(name), name) for name in table.column_names}
     return pa.table(columns).to_pandas(self_destruct=True, split_blocks=True)
 
@@ -47,7 +47,7 @@ def check_cells(table: pa.Table) -> None:
         raise DataError(f"Some cells are damaged ({why}). Write the file again.") from error
 
 
-def _check_text(table: pa.Table, allowance: Allowance) -> None:
+def check_text(table: pa.Table, allowance: Allowance) -> None:
     """Refuse text that takes too much once it stands in every row, not once in a dictionary."""
     size = 0
     for name, column in zip(table.column_names, table.columns, strict=True):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import numpy as np
@@ -17,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
+
+from aberra.errors import DataError
 
 MORE_GAPS = ["?", "-", "--", "n.a.", "N.A.", "None", "none", "<NA>"]  # beside Arrow's own
 GAPS = [*pacsv.ConvertOptions().null_values, *MORE_GAPS]
@@ -29,7 +32,6 @@ PROBED = 1 << 14  # cells by which it is settled how a column is written
 FEW = 2  # so many cells do not say that a column holds something else
 
 Form = Callable[[pa.Array], pa.Array]  # from text to values; raises ArrowInvalid if one is none
-OtherColumn = Callable[[str, str, str, int], NoReturn]  # its name, kind, a cell, and the cell's row
 
 
 class OddCell(NamedTuple):
@@ -98,15 +100,21 @@ class CellReader:
         "number" or "time" for each column to turn.
     comma : bool
         Whether a decimal comma is possible.
-    other_column : callable
-        Raises the error about a column most of whose cells are something else.
+    called : Path
+        What messages call the file.
+    place_of : callable
+        Says where a row is.
+    odd : list or None
+        Gets the cells that are neither, which then are gaps; with None they are refused.
     forms : dict, default {}
         How each column is written, once some of its cells were seen.
     """
 
     kinds: Mapping[str, str]
     comma: bool
-    other_column: OtherColumn
+    called: Path
+    place_of: Callable[[int], str]
+    odd: list[OddCell] | None
     forms: dict[str, Form | None] = field(default_factory=dict)
 
     def probe(self, first: pa.Table) -> None:
@@ -114,8 +122,8 @@ class CellReader:
         for name in self.kinds:
             self._form(name, _trimmed(first.column(name)), 0)
 
-    def __call__(self, table: pa.Table, start: int) -> tuple[pa.Table, list[OddCell]]:
-        """Return rows that begin at `start` with values instead of text, and cells without one."""
+    def __call__(self, table: pa.Table, start: int) -> pa.Table:
+        """Return rows that begin at `start` with values instead of text."""
         odd: list[OddCell] = []
         for name, kind in self.kinds.items():
             text = _trimmed(table.column(name))
@@ -125,7 +133,12 @@ class CellReader:
             values, bad = _values(text, form)
             table = table.set_column(table.column_names.index(name), name, values)
             odd += [OddCell(name, kind, start + int(k), text[int(k)].as_py()) for k in bad]
-        return table, sorted(odd, key=lambda cell: cell.row)
+        odd.sort(key=lambda cell: cell.row)
+        if odd and self.odd is None:
+            self._refuse(odd[0])
+        elif self.odd is not None:
+            self.odd.extend(odd)
+        return table
 
     def _form(self, name: str, text: pa.Array, start: int) -> Form | None:
         """Return how a column is written; None if that is left to the model."""
@@ -133,7 +146,8 @@ class CellReader:
             return self.forms[name]
         some = text.drop_null()[:PROBED]
         kind = self.kinds[name]
-        forms = TIMES if kind == "time" else NUMBERS if self.comma else NO_COMMA
+        comma = self.comma and pc.any(pc.match_substring_regex(some, CLEARLY)).as_py()
+        forms = TIMES if kind == "time" else NUMBERS if comma else NO_COMMA
         if not len(some):
             return forms[0]
         fitting = [(len(some) - len(_values(some, form)[1]), form) for form in forms]
@@ -143,16 +157,31 @@ class CellReader:
             if kind == "number":
                 bad = np.flatnonzero(np.asarray(text.is_valid()))
                 odd = np.intersect1d(bad, _values(text, form)[1])[0]
-                self.other_column(name, kind, text[int(odd)].as_py(), start + int(odd))
+                self._refuse_column(OddCell(name, kind, start + int(odd), text[int(odd)].as_py()))
             settled = None  # dates in another form, which the model may know
         self.forms[name] = settled
         return settled
 
+    def _refuse(self, cell: OddCell) -> NoReturn:
+        raise DataError(
+            f"{self.called}, {self.place_of(cell.row)}: {cell.text!r} in the column "
+            f"{cell.column!r} is no {WHAT[cell.kind]}. Correct this cell. In data to be scored, a "
+            "model that was fitted with missing='impute' (--missing impute) takes it as a gap."
+        )
+
+    def _refuse_column(self, cell: OddCell) -> NoReturn:
+        raise DataError(
+            f"{self.called}: the column {cell.column!r} held {WHAT[cell.kind]}s when the model was "
+            f"fitted, but now holds text ({cell.text!r} in {self.place_of(cell.row)}). Give it the "
+            "column that it was fitted on, or fit a model on this table."
+        )
+
 
 def _trimmed(column: pa.ChunkedArray) -> pa.Array:
     """Return text without spaces around it; what is then a gap becomes one."""
-    whole = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.string())
-    text = pc.utf8_trim_whitespace(whole.cast(pa.string()))
+    plain = column.cast(pa.string())
+    whole = pa.concat_arrays(plain.chunks) if plain.num_chunks else pa.array([], pa.string())
+    text = pc.utf8_trim_whitespace(whole)
     return pc.if_else(pc.is_in(text, pa.array(GAPS)), pa.scalar(None, pa.string()), text)
 
 

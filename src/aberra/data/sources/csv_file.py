@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -18,7 +18,6 @@ from aberra.data.sources.arrow_frames import check_numbers, frame_of, rechunked
 from aberra.data.sources.csv_cells import (
     ARROW,
     GAPS,
-    WHAT,
     CellReader,
     OddCell,
     has_decimal_commas,
@@ -172,32 +171,10 @@ class CsvFile:
         names = to_be_settled(kinds, guessed)
         types = types_of(kinds, guessed) | dict.fromkeys(names, pa.string())
         comma = self._dialect[1].delimiter != ","
-        cells = CellReader({name: kinds[name] for name in names}, comma, self._refuse_column)
+        held = {name: kinds[name] for name in names}
+        cells = CellReader(held, comma, self.called.path, self.place_of, odd)
         cells.probe(pa.Table.from_batches([self._first_block(self._convert(types, columns))]))
-
-        def settle(table: pa.Table, at: int) -> pa.Table:
-            settled, bad = cells(table, at)
-            if bad and odd is None:
-                self._refuse_cell(bad[0])
-            elif odd is not None:
-                odd.extend(bad)
-            return settled
-
-        yield from self._rows(columns, types, size, start, settle)
-
-    def _refuse_cell(self, cell: OddCell) -> NoReturn:
-        raise DataError(
-            f"{self.called.path}, {self.place_of(cell.row)}: {cell.text!r} in the column "
-            f"{cell.column!r} is no {WHAT[cell.kind]}. Correct this cell. In data to be scored, a "
-            "model that was fitted with missing='impute' (--missing impute) takes it as a gap."
-        )
-
-    def _refuse_column(self, name: str, kind: str, text: str, row: int) -> NoReturn:
-        raise DataError(
-            f"{self.called.path}: the column {name!r} held {WHAT[kind]}s when the model was "
-            f"fitted, but now holds text ({text!r} in {self.place_of(row)}). Give it the column "
-            "that it was fitted on, or fit a model on this table."
-        )
+        yield from self._rows(columns, types, size, start, cells)
 
     def _opened(
         self, raw: Any, parse: pacsv.ParseOptions, convert: pacsv.ConvertOptions

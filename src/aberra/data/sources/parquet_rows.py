@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 from aberra.data.sources.allowance import Allowance
 from aberra.data.sources.arrow_frames import (
     check_columns,
+    check_text,
     frame_of,
     is_odd,
     is_text,
     rechunked,
 )
+from aberra.data.sources.csv_cells import PROBED, CellReader
 
 PARQUET = (".parquet", ".pq")
 BUFFER = 1 << 22  # bytes of a column that are read at a time
@@ -63,9 +65,17 @@ def whole_parquet(
 
 
 def parquet_chunks(
-    path: Path, columns: Sequence[str], size: int, start: int, allowance: Allowance
+    path: Path,
+    columns: Sequence[str],
+    size: int,
+    start: int,
+    allowance: Allowance,
+    cells: CellReader,
 ) -> Iterator[tuple[int, pd.DataFrame, float]]:
-    """Yield rows with the position of the first of them and the share of the file up to there."""
+    """Yield rows with the position of the first of them and the share of the file up to there.
+
+    `cells` turns text into values in columns that should not hold text.
+    """
     asked = pa.schema([field for field in pq.read_schema(path) if field.name in columns])
     # A buffer instead of whole column chunks: row groups may be larger than memory.
     with pq.ParquetFile(
@@ -73,13 +83,29 @@ def parquet_chunks(
     ) as file:
         n = file.metadata.num_rows
         check_columns(asked, min(size, n), allowance)
+        if cells.kinds and n:
+            names = list(cells.kinds)
+            cells.probe(pa.Table.from_batches([next(file.iter_batches(PROBED, columns=names))]))
         ends = _ends(file.metadata)
         first = int(np.searchsorted(ends, start, side="right")) - 1
         groups = list(range(first, file.num_row_groups))
         batches = file.iter_batches(size, row_groups=groups, columns=list(columns))
         for at, table in rechunked(batches, size, start, int(ends[first])):
-            rows = frame_of(table, allowance=allowance)[list(columns)]
+            if cells.kinds:
+                check_text(table, allowance)
+            rows = frame_of(cells(table, at), allowance=allowance)[list(columns)]
             yield at, rows, (at + len(table)) / n
+
+
+def text_columns(path: Path) -> list[str]:
+    """Return the columns that hold text."""
+    schema = pq.read_schema(path)
+    types = {f.name: f.type.value_type if _is_coded(f.type) else f.type for f in schema}
+    return [name for name, kind in types.items() if is_text(kind)]
+
+
+def _is_coded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind))
 
 
 def _text(schema: pa.Schema) -> list[str]:

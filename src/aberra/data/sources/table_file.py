@@ -19,10 +19,16 @@ import pyarrow.parquet as pq
 from aberra.data.sources.allowance import Allowance
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
 from aberra.data.sources.arrow_frames import check_numbers, kind_of_type
-from aberra.data.sources.csv_cells import OddCell
+from aberra.data.sources.csv_cells import WHAT, CellReader, OddCell
 from aberra.data.sources.csv_check import Called
 from aberra.data.sources.csv_file import ADVICE, BLOCK, Chunk, CsvFile
-from aberra.data.sources.parquet_rows import PARQUET, parquet_chunks, row_groups, whole_parquet
+from aberra.data.sources.parquet_rows import (
+    PARQUET,
+    parquet_chunks,
+    row_groups,
+    text_columns,
+    whole_parquet,
+)
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
 from aberra.files import fingerprint, reading
@@ -138,7 +144,7 @@ class TableFile:
             Rows to pass over.
         odd : list, optional
             Gets the cells of each chunk that are no numbers or dates, which then are gaps. By
-            default such a cell of a CSV file is refused.
+            default such a cell is refused.
 
         Yields
         ------
@@ -148,7 +154,10 @@ class TableFile:
             if self._is_array:
                 yield from self._array_chunks(columns, size, start)
             elif self._is_parquet:
-                found = parquet_chunks(self._file, columns, size, start, self._allowed)
+                text = [name for name in text_columns(self._file) if kinds.get(name) in WHAT]
+                held = {name: kinds[name] for name in text if name in columns}
+                cells = CellReader(held, False, self.path, self.place_of, odd)
+                found = parquet_chunks(self._file, columns, size, start, self._allowed, cells)
                 yield from starmap(Chunk, found)
             else:
                 yield from self._csv.chunks(columns, kinds, size, start, odd)
