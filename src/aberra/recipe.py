@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from aberra.errors import ModelFileError
 from aberra.explain.doubts import Doubt
 from aberra.explain.reasons import Reason
+from aberra.words import listed
 
 if TYPE_CHECKING:
     from aberra.data.mri.prepare import Preparation
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Source = Literal["table", "images", "volumes"]
 SOURCES = ("table", "images", "volumes")
 N_QUANTILES = 1001
+MOST_SHOWN = 20  # names of columns in a line of the summary
 # Fields that the first recipes lacked.
 LATER = {"quantiles", "map_threshold", "pattern", "axes", "looks", "healthy"}
 FORMER = {"seconds"}  # fields of earlier recipes: wall times made every file another one
@@ -87,6 +89,19 @@ class Recipe:
     axes: str | None = None
     looks: dict[str, Any] = field(default_factory=dict)
     healthy: dict[str, Any] = field(default_factory=dict)
+
+    def shown_choices(self) -> Choices:
+        """Return the choices with the first of many columns, and how many more there are."""
+        alike: dict[str, list[str]] = {"": self.columns}
+        for name, why in self.dropped.items():
+            alike.setdefault(why, []).append(name)
+        lists = [names for names in alike.values() if len(names) > MOST_SHOWN]
+        found = []
+        for name, why in self.choices:
+            for names in lists:
+                why = why.replace(", ".join(names), listed(names, MOST_SHOWN))
+            found.append((name, why))
+        return found
 
     def notes(self) -> dict[str, Any]:
         """Return what `aberra.save` keeps beside the model."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 
 def number(value: float, digits: int = 4) -> str:
@@ -32,15 +33,17 @@ def score(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage with one decimal.
+    """Return a share as a percentage with one decimal, or with one digit if it is small.
 
     Examples
     --------
-    >>> percent(0.1234), percent(0), percent(0.0001), percent(1)
-    ('12.3 %', '0 %', 'under 0.1 %', '100 %')
+    >>> percent(0.1234), percent(0), percent(0.00067), percent(1e-7), percent(1)
+    ('12.3 %', '0 %', '0.07 %', 'under 0.0001 %', '100 %')
     """
-    if 0 < share < 0.001:
-        return "under 0.1 %"
+    if 0 < share < 1e-6:
+        return "under 0.0001 %"
+    if 0 < share < 0.00095:
+        return f"{float(f'{100 * share:.1g}'):f}".rstrip("0") + " %"
     return f"{100 * share:.0f} %" if share in (0, 1) else f"{100 * share:.1f} %"
 
 
@@ -53,6 +56,29 @@ def whole_percent(share: float) -> str:
     ('43 %', '0.2 %', '0 %')
     """
     return percent(share) if share < 0.01 else f"{100 * share:.0f} %"
+
+
+def out_of(n: int, total: int, thing: str) -> str:
+    """Return how many of some things, and their share.
+
+    Examples
+    --------
+    >>> out_of(201, 300_000, "row")
+    '201 of 300,000 rows (0.07 %)'
+    """
+    return f"{n:,} of {count(total, thing)} ({percent(n / max(total, 1))})"
+
+
+def listed(names: Sequence[str], most: int = 20) -> str:
+    """Return the first of many names, and how many more there are.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"]), listed([f"x{j}" for j in range(2000)], most=2)
+    ('a, b, c', 'x0, x1 and 1,998 more')
+    """
+    left = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left:,} more" if left > 0 else "")
 
 
 def count(n: int, thing: str) -> str:

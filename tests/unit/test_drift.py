@@ -99,9 +99,37 @@ def test_later_dates_are_no_drift_but_are_said():
     assert "day" not in drift.moved
     assert any("day goes on until 2026-03-03; the training data end at 2026-01-31" in s
                for s in drift.why)  # fmt: skip
-    if drift.verdict != "steady":
-        assert any("later dates alone raise the scores" in s for s in drift.why)
     assert "day" in model.compare(january.assign(day=days - pd.Timedelta(days=900))).moved
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_a_later_date_alone_raises_no_score_and_the_verdict_says_so(in_order):
+    days = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(400) // 10, unit="D")
+    shuffled = days if in_order else days[np.random.default_rng(0).permutation(400)]
+    before = table(400, 0, day=shuffled)
+    model = OCSVM(missing="impute", encode="auto").fit(before)
+    # one time of the week, as the week is a part of the dates; long after the last one
+    later = [before.assign(day=pd.Timestamp("2026-03-02") + pd.Timedelta(weeks=k)) for k in (0, 9)]
+    first, last = map(model.anomaly_score, later)
+    np.testing.assert_allclose(first, last)
+    odd = before.assign(day=days + pd.Timedelta(weeks=9), weight=500.0)
+    why = model.compare(odd).why
+    assert any("no row odd for a later date alone" in s for s in why), why
+    assert not any("no row odd" in s for s in model.compare(before).why)
+
+
+def test_dates_with_offsets_are_told_in_utc():
+    hours = pd.date_range("2026-01-01", periods=400, freq="h", tz="Europe/Paris")
+    model = OCSVM(missing="impute", encode="auto").fit(table(400, 0, at=hours))
+    later = hours + pd.Timedelta(days=30)
+    (said,) = [s for s in model.compare(table(400, 1, at=later)).why if "goes on" in s]
+    end, last = ((h - pd.Timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%S UTC")
+                 for h in (hours[-1], later[-1]))  # fmt: skip
+    assert said == f"at goes on until {last}; the training data end at {end}."
+    (plain,) = [
+        s for s in model.compare(table(400, 1, at=later.tz_localize(None))).why if "goes on" in s
+    ]
+    assert "UTC" not in plain
 
 
 def test_pieces_add_up_to_the_whole(model):

@@ -162,7 +162,7 @@ def test_policy_allows_this_page_alone(iadc, table):
 
 def test_low_trust_cannot_be_taken_for_contamination(iadc, table):
     summary, rest = html(iadc, table).split("<nav")
-    assert f"{100 * iadc.contamination_:.1f} % of them do not belong: they score above" in summary
+    assert f"of them ({100 * iadc.contamination_:.1f} %) do not belong: they score above" in summary
     assert "trust" not in summary.split("<body>")[1]
     n_low = (iadc.weights_ < 0.25).sum()
     assert n_low > (iadc.training_scores() > iadc.threshold_).sum()  # as in the large tables

@@ -45,6 +45,7 @@ def _named(known: list[Method]) -> list[tuple[str, str]]:
     return [(method.shell, method.sentence) for method in known]
 
 
+LISTS = ("columns used", "left out")  # lines that are short by themselves
 METHODS = "\n\n".join(
     [
         _lines("Detectors for tables (--detector):", _named(FOR_TABLES)),
@@ -286,8 +287,8 @@ def summary(fitted: Fitted) -> RenderableType:
     chosen = Table(show_header=False, box=None, pad_edge=False)
     chosen.add_column(style="bold", no_wrap=True)
     chosen.add_column(overflow="fold", max_width=110)
-    for name, why in recipe.choices:
-        chosen.add_row(name, shortened(why))
+    for name, why in recipe.shown_choices():
+        chosen.add_row(name, why if name in LISTS else shortened(why))
     if recipe.metrics:
         measured = ", ".join(f"{name.upper()} {v:.3f}" for name, v in recipe.metrics.items())
         chosen.add_row("measured", f"{measured} on the training rows, by the labels")

@@ -17,7 +17,8 @@ from rich.table import Table
 from aberra.cli.long_tables import Address, Unreadable
 from aberra.cli.shell import Exit, choice, command, loading, shell
 from aberra.scoring import Reasons
-from aberra.words import count
+from aberra.scoring.odd_cells import as_dicts, sentences
+from aberra.words import count, percent
 
 if TYPE_CHECKING:
     from aberra.workflow import ScoredImages, ScoredScans, ScoredTable
@@ -212,7 +213,8 @@ def _tell_beside(found: ScoredTable) -> None:
     if not (shell().quiet or shell().json):
         flagged = f"{count(found.n_rows, 'row')}, {found.n_flagged:,} flagged."
         verdict = "" if found.drift is None else _drift(found.drift.verdict, found.drift.why)
-        typer.echo("\n".join(filter(None, [flagged, verdict])), err=True)
+        said = [flagged, *sentences(found.odd_cells), verdict]
+        typer.echo("\n".join(filter(None, said)), err=True)
 
 
 def _tell_table(found: ScoredTable) -> None:
@@ -226,9 +228,11 @@ def _tell_table(found: ScoredTable) -> None:
     rate = (found.n_rows - found.n_resumed) / found.seconds
     speaker.say(
         f"{count(found.n_rows, 'row')}, {found.n_flagged:,} flagged "
-        f"({100 * found.n_flagged / found.n_rows:.1f} %), {rate:,.0f} rows/s.\n"
+        f"({percent(found.n_flagged / found.n_rows)}), {rate:,.0f} rows/s.\n"
         f"{_failures(found.errors)}Scores: {found.path}"
     )
+    for sentence in sentences(found.odd_cells):
+        speaker.say(sentence)
     if found.drift is not None:
         speaker.say(_drift(found.drift.verdict, found.drift.why))
     speaker.result(
@@ -241,6 +245,7 @@ def _tell_table(found: ScoredTable) -> None:
             "rows_per_second": rate,
             "ignored_columns": found.ignored_columns,
             "errors": found.errors,
+            "odd_cells": as_dicts(found.odd_cells),
             "oddest": found.oddest,
             "drift": None if found.drift is None else found.drift.as_dict(),
         }

@@ -10,11 +10,13 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from aberra.contract.columns import columns_as_fitted
 from aberra.contract.explaining import column_shares, quartiles
 from aberra.contract.feedback import Feedback, checked_labels
 from aberra.contract.members import Data, Scores, member_scores
 from aberra.contract.scorer import Scorer, check_finite
 from aberra.data.drift.portrait import Portrait
+from aberra.data.drift.sentences import zoned_columns
 from aberra.data.drift.verdict import Drift, compared
 from aberra.data.tables import (
     Encode,
@@ -178,7 +180,8 @@ class RowScorer(Scorer):
                 "on images, or by an earlier version of Aberra. Fit it again on a table."
             )
         rows = as_pandas(X)
-        return compared(before, before.count(rows, self.anomaly_score(rows), self.threshold_))
+        now = before.count(rows, self.anomaly_score(rows), self.threshold_)
+        return compared(before, now, zoned_columns(rows))
 
     def feedback(self, X: ArrayLike, labels: ArrayLike) -> Self:
         """Learn from what a reviewer said about some rows, without training again.
@@ -227,7 +230,7 @@ class RowScorer(Scorer):
 
     def _validate(self, X: ArrayLike, reset: bool) -> Data:
         """Check the rows; images (n, c, h, w) come back flattened, text columns as numbers."""
-        with whole_numbers_fit():
+        with whole_numbers_fit(), columns_as_fitted():
             return self._validated(plain(as_pandas(X)), reset)
 
     def _validated(self, X: Any, reset: bool) -> Data:

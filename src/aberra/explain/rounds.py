@@ -15,7 +15,7 @@ from aberra.words import count
 
 # Why training stopped, as the end of the sentence "Training stopped because ...".
 STOPPED = {
-    "clean": "no sample stood apart, so that there was nothing to learn from another round",
+    "clean": "no sample lost its trust, so that there was nothing to learn from another round",
     "settled": "the ranking had settled",
     "max_rounds": "it had used all of its rounds, before the ranking settled",
     "interrupted": "it was interrupted, and the finished rounds were kept",

@@ -45,12 +45,19 @@ def _outcome(subject: Subject, findings: Findings | None) -> list[str]:
     sentences = [f"{subject.name} was trained" + ("." if n is None else f" on {count(n, thing)}.")]
     if subject.contamination is not None:
         sentences.append(
-            f"It estimates that {percent(subject.contamination)} of them do not belong: they score "
+            f"It estimates that {_of_them(subject.contamination, n)} do not belong: they score "
             "above the threshold. No labels were used."
         )
     if findings is not None and not findings.trained_on:
         sentences.append(_found(findings))
     return sentences
+
+
+def _of_them(share: float, n: int | None) -> str:
+    """Say how many of n samples a share is, where n is known."""
+    if n is None:
+        return f"{percent(share)} of them"
+    return f"{round(share * n):,} of them ({percent(share)})"
 
 
 def _found(findings: Findings) -> str:

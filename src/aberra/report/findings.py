@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from aberra.data.drift.sentences import zoned_columns
 from aberra.data.drift.verdict import compared
 from aberra.errors import DataError
 from aberra.explain.reasons import ReasonInWords, as_fitted, reasons_in_words
@@ -91,6 +92,7 @@ def of_table(subject: Subject, table: TableToReport, top: int) -> Findings:
     """Score a table chunk by chunk; keep its oddest rows and say why they are odd."""
     scores: list[NDArray[np.float64]] = []
     oddest, before, seen = _OddestRows(top), subject.model.training_portrait(), None
+    zoned: set[int] = set()
     for frame, names in table.chunks:
         rows = chosen(frame, subject.model)
         given = as_fitted(subject.model, rows)
@@ -100,6 +102,7 @@ def of_table(subject: Subject, table: TableToReport, top: int) -> Findings:
         if before is not None:
             some = before.count(given, found, subject.model.threshold_)
             seen = some if seen is None else seen + some
+            zoned.update(zoned_columns(given))
     if oddest.rows is None:
         raise DataError(f"There are no rows in {table.name}. Give a table with at least one.")
     every = np.concatenate(scores)
@@ -108,7 +111,7 @@ def of_table(subject: Subject, table: TableToReport, top: int) -> Findings:
     findings = found_in(subject, table, every, samples)
     if seen is None or findings.trained_on:
         return findings
-    return replace(findings, drift=compared(before, seen))
+    return replace(findings, drift=compared(before, seen, zoned))
 
 
 class _OddestRows:

@@ -19,7 +19,7 @@ def describe(subject: Subject, recipe: Recipe | None) -> TrainingSection:
         subject.name,
         subject.sentences(),
         [Fact("Training data", recipe.data), *facts, *_noted_facts(recipe)],
-        list(recipe.choices),
+        recipe.shown_choices(),
         sorted(recipe.dropped.items()),
         [(name.upper(), number(value)) for name, value in sorted(recipe.metrics.items())],
         changed_settings(subject.model),

@@ -18,6 +18,7 @@ from aberra.errors import DataError
 from aberra.files import result_mark, write_atomically
 from aberra.locks import alone
 from aberra.progress import Pace
+from aberra.scoring.odd_cells import added_up, as_dicts, from_dicts
 from aberra.scoring.rows import RowAnswers
 from aberra.scoring.table import N_SHOWN, TableSummary, score_table
 
@@ -160,6 +161,8 @@ def _scoring(
             "n_flagged": found.n_flagged,
             "oddest": [{**line, "file": table.blocks.parts[k].name} for line in found.oddest],
             "looks": found.looks,
+            "odd": as_dicts(found.odd),
+            "zoned": found.zoned,
             "written": result_mark(target),
         }
 
@@ -192,6 +195,7 @@ def _summary(scorer: RowAnswers, found: list[dict[str, Any]], n_before: int) -> 
         total = now[0]
         for more in now[1:]:
             total = total + more
-        drift = compared(before, total)
+        drift = compared(before, total, {j for one in found for j in one.get("zoned", [])})
     n_rows, n_flagged = (sum(one[name] for one in found) for name in ("n_rows", "n_flagged"))
-    return TableSummary(n_rows, n_flagged, n_before, oddest, drift)
+    odd = added_up(column for one in found for column in from_dicts(one.get("odd", [])))
+    return TableSummary(n_rows, n_flagged, n_before, oddest, drift, odd=odd)

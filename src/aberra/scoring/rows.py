@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from aberra.data.drift.packed import packed, unpacked
 from aberra.data.drift.portrait import Portrait
+from aberra.data.drift.sentences import zoned_columns
 from aberra.errors import DataError
 from aberra.explain.reasons import N_REASONS, leading_names
 from aberra.scoring import Reasons
@@ -22,6 +24,7 @@ Scores = NDArray[np.float64]
 TEXT = pa.string()
 SHOWN = 8
 COUNTS = b"aberra.portrait"  # where a table of answers keeps what its rows looked like
+ZONED = b"aberra.zoned"  # and which of their columns had dates with offsets from UTC
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,11 @@ class RowAnswers:
         """The columns to read."""
         named = self.id_column is not None and self.id_column not in self.columns
         return [*self.columns, *([str(self.id_column)] if named else [])]
+
+    @property
+    def takes_gaps(self) -> bool:
+        """Whether a row may have gaps."""
+        return str(getattr(self.model, "missing", "error")) == "impute"
 
     @property
     def kinds(self) -> dict[str, str]:
@@ -106,7 +114,12 @@ class RowAnswers:
         before = self.model.training_portrait()
         if before is None:
             return None
-        return {COUNTS: packed(before.count(rows, scores, self.model.threshold_)).encode()}
+        counted = packed(before.count(rows, scores, self.model.threshold_))
+        return {COUNTS: counted.encode(), ZONED: json.dumps(zoned_columns(rows)).encode()}
+
+    def zoned(self, answers: pa.Table) -> set[int]:
+        """Return which columns of the rows that were answered had dates with offsets."""
+        return set(json.loads((answers.schema.metadata or {}).get(ZONED, b"[]")))
 
     def looked(self, answers: pa.Table) -> Portrait | None:
         """Return what the rows looked like that were answered; None for an older model."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,13 @@ from aberra.data.blocks.chunks import ChunkedTable
 from aberra.data.drift.packed import packed
 from aberra.data.drift.portrait import Portrait
 from aberra.data.drift.verdict import Drift, compared
+from aberra.data.sources.csv_cells import OddCell
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.locks import alone, only_one
 from aberra.progress import advance
+from aberra.scoring import odd_cells
+from aberra.scoring.odd_cells import OddColumn
 from aberra.scoring.parts import Parts, check_output
 from aberra.scoring.rows import RowAnswers
 
@@ -44,6 +47,10 @@ class TableSummary:
         Whether the rows are still like the training rows; None where the model keeps no portrait.
     looks : str or None, default None
         What the rows looked like, packed, to be added to what other files look like.
+    odd : list of OddColumn, default []
+        Cells that are no numbers or dates, and counted as gaps.
+    zoned : list of int, default []
+        Columns whose dates have offsets from UTC, by position.
     """
 
     n_rows: int
@@ -52,6 +59,8 @@ class TableSummary:
     oddest: list[dict[str, Any]]
     drift: Drift | None = None
     looks: str | None = None
+    odd: list[OddColumn] = field(default_factory=list)
+    zoned: list[int] = field(default_factory=list)
 
 
 def score_table(
@@ -109,11 +118,14 @@ def _scored(
 ) -> TableSummary:
     done, rows = parts.begin(), parts.rows
     n_rows = done * rows
-    for index, chunk in enumerate(
-        table.chunks(scorer.wanted, scorer.kinds, rows, start=done * rows), start=done
-    ):
+    odd: list[OddCell] = []
+    found = table.chunks(
+        scorer.wanted, scorer.kinds, rows, done * rows, odd if scorer.takes_gaps else None
+    )
+    for index, chunk in enumerate(found, start=done):
         try:
-            parts.add(index, scorer(chunk.frame, chunk.start))
+            cells = odd_cells.taken(odd, chunk.start + len(chunk.frame))
+            parts.add(index, odd_cells.kept(scorer(chunk.frame, chunk.start), cells))
         except DataError as error:
             last = chunk.start + len(chunk.frame) - 1
             raise DataError(f"Rows {chunk.start} to {last} of {table.path}: {error}") from error
@@ -122,6 +134,8 @@ def _scored(
     if not n_rows:
         raise DataError(f"{table.path} has no rows.")
     summary = _summary(parts, scorer, n_rows, done * rows, max(top or 0, N_SHOWN))
+    odd_cells.refuse_other_columns(summary.odd, n_rows, str(table.path))
+    summary = replace(summary, odd=odd_cells.placed(summary.odd, table))
     if top is None and sort:
         parts.finish(scorer.schema, [_sorted(parts.pieces(n_rows))])
     elif top is None:
@@ -144,6 +158,8 @@ def _summary(
 ) -> TableSummary:
     seen = n_flagged = 0
     looks: Portrait | None = None
+    odd: list[OddColumn] = []
+    zoned: set[int] = set()
     oddest: list[tuple[float, int, dict[str, Any]]] = []
     for piece in parts.pieces(n_rows):
         scores = piece.column("score").to_numpy()
@@ -155,8 +171,10 @@ def _summary(
         seen += len(piece)
         some = scorer.looked(piece)
         looks = some if looks is None or some is None else looks + some
+        zoned |= scorer.zoned(piece)
+        odd = odd_cells.added_up([*odd, *odd_cells.known(piece)])
     before = scorer.model.training_portrait()
-    drift = None if before is None or looks is None else compared(before, looks)
+    drift = None if before is None or looks is None else compared(before, looks, zoned)
     lines = [line for *_, line in sorted(oddest, reverse=True, key=lambda e: e[:2])]
     told = None if looks is None else packed(looks)
-    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift, told)
+    return TableSummary(n_rows, n_flagged, n_resumed, lines, drift, told, odd, sorted(zoned))

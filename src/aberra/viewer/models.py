@@ -61,7 +61,7 @@ def _shown_facts(subject: Subject, recipe: Recipe | None) -> list[tuple[str, str
     if recipe is not None:
         facts.append(Fact("trained on", f"{recipe.data}, {count(recipe.n_samples, subject.thing)}"))
         # They tell of rounds, threshold and what was left out as well.
-        facts += [Fact(name, why) for name, why in recipe.choices]
+        facts += [Fact(name, why) for name, why in recipe.shown_choices()]
         measured = "measured with labels, which training never saw"
         facts += [Fact(k.upper(), f"{v:.3f}", measured) for k, v in recipe.metrics.items()]
     if recipe is None or not recipe.choices:

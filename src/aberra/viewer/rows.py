@@ -16,6 +16,7 @@ from aberra.errors import DataError
 from aberra.explain.neighbours import Neighbours
 from aberra.explain.reasons import columns_in_words, shown_value
 from aberra.recipe import Recipe
+from aberra.scoring.odd_cells import told_chunks
 from aberra.scoring.rows import RowAnswers, matched_columns
 
 CHUNK_ROWS = 1 << 16
@@ -51,7 +52,7 @@ class ScoredRows:
         self.model = model
         self.columns, _ = matched_columns(model, file.columns, id_column)
         answers = RowAnswers(model, self.columns, id_column)
-        chunks = file.chunks(answers.wanted, answers.kinds, CHUNK_ROWS)
+        chunks = told_chunks(file, answers, CHUNK_ROWS)
         self.table = pd.concat([chunk.frame for chunk in chunks], ignore_index=True)
         self.kinds = answers.kinds
         self.id_column = id_column

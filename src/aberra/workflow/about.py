@@ -6,6 +6,7 @@ from typing import Any
 
 from aberra.explain.rounds import story_of
 from aberra.recipe import Choices
+from aberra.words import out_of
 from aberra.workflow.budget import Ending
 from aberra.workflow.plan import Plan
 
@@ -17,6 +18,12 @@ def about_method(plan: Plan) -> str:
     """Name the detector, and say whether anybody asked for it."""
     name = type(plan.detector).__name__
     return f"{name}, {'the default' if plan.by_default else 'as asked'}"
+
+
+def flagged_in_training(model: Any) -> str:
+    """Say how many training rows of a table are flagged."""
+    portrait = model.training_portrait()
+    return out_of(portrait.n_flagged, portrait.n_rows, "training row")
 
 
 def about_ensemble(plan: Plan) -> str:

@@ -12,7 +12,12 @@ from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
 from aberra.recipe import Choices
 from aberra.words import count
-from aberra.workflow.about import about_ending, about_ensemble, about_method
+from aberra.workflow.about import (
+    about_ending,
+    about_ensemble,
+    about_method,
+    flagged_in_training,
+)
 from aberra.workflow.budget import Ending
 from aberra.workflow.plan import Plan
 
@@ -75,7 +80,7 @@ def training(
 
 def threshold(model: Any) -> tuple[str, str]:
     """Say where the threshold lies."""
-    share = f"{100 * model.contamination_:.1f} % of the training rows lie above it"
+    share = f"{flagged_in_training(model)} lie above it"
     return "threshold", f"{model.threshold_:.4g} by rule {model.threshold_rule_}: {share}"
 
 

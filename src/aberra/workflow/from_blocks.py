@@ -56,6 +56,9 @@ def learn_by_blocks(
     goes on from there.
     """
     blocks = blocks_of(path, on_error)
+    needed = (asked.id_column, asked.label_column)
+    unread = [name for name in blocks.kinds if name in asked.drop and name not in needed]
+    blocks = replace(blocks, unread=tuple(unread))
     settings = (__version__, repr(plan), repr(plan.detector.get_params()), repr(asked))
     mark = sha256(repr((blocks.fingerprint(), *settings)).encode()).hexdigest()
     kept = KeptRounds(None if output is None else checkpoint_folder(output), mark)
@@ -104,7 +107,7 @@ def _rounds(blocks: Blocks, look: FirstLook, plan: Plan, asked: Asked) -> tuple[
     """Train on the sample; return the model and what is known of its recipe by then."""
     positions, rows = look.sample.drawn()
     table = rows if isinstance(rows, pd.DataFrame) else _named(rows, blocks.columns)
-    columns = chosen(table, look.counts, asked)
+    columns = chosen(table.assign(**dict.fromkeys(blocks.unread, np.nan)), look.counts, asked)
     used = table[columns.used]
     text = [name for name in columns.used if kind_of(used[name]) == "text"]
     model = plan.model(missing=asked.missing, encode="auto" if text else "error")
@@ -133,7 +136,10 @@ def _rounds(blocks: Blocks, look: FirstLook, plan: Plan, asked: Asked) -> tuple[
 
 def chosen(sample: pd.DataFrame, counts: Counts, asked: Asked) -> ColumnChoice:
     """Choose the columns by a sample of the rows, and by what was counted in all of them."""
-    seen = {name: _varied(sample[name], counts[str(name)].varies) for name in sample.columns}
+    seen = {
+        name: _varied(column, counts[str(name)].varies) if str(name) in counts else column
+        for name, column in sample.items()
+    }
     columns = choose_columns(
         pd.DataFrame(seen),
         id_column=asked.id_column,

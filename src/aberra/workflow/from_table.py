@@ -224,7 +224,8 @@ def _read(
     file: TableFile, id_column: str | None, label_column: str | None, drop: Sequence[str]
 ) -> TrainingTable:
     """Read a table and choose its columns."""
-    rows = file.read({id_column: "text"} if id_column in file.columns else None)
+    kinds = {id_column: "text"} if id_column in file.columns else None
+    rows = file.read(kinds, unread=set(drop) - {id_column, label_column})
     if len(rows) < FEWEST_ROWS:
         raise DataError(f"{file.path} has {count(len(rows), 'row')}. Give at least {FEWEST_ROWS}.")
     columns = choose_columns(

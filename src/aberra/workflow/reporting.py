@@ -17,6 +17,7 @@ from aberra.files import refuse_to_overwrite
 from aberra.progress import advance
 from aberra.recipe import Recipe
 from aberra.report.findings import ImagesToReport, TableToReport
+from aberra.scoring.odd_cells import told_chunks
 from aberra.scoring.rows import RowAnswers, matched_columns
 from aberra.scoring.table import CHUNK_ROWS
 from aberra.workflow.opened import Opened, opened
@@ -161,7 +162,7 @@ def _table(path: Path, model: Any, recipe: Recipe) -> TableToReport:
 
 
 def _chunks(file: TableFile, rows: RowAnswers) -> Iterator[tuple[pd.DataFrame, Sequence[str]]]:
-    for chunk in file.chunks(rows.wanted, rows.kinds, CHUNK_ROWS):
+    for chunk in told_chunks(file, rows, CHUNK_ROWS):
         names = [f"row {chunk.start + k}" for k in range(len(chunk.frame))]
         if rows.id_column is not None:
             names = [str(value) for value in chunk.frame[rows.id_column]]

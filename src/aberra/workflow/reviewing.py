@@ -11,6 +11,7 @@ import pandas as pd
 from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
+from aberra.scoring.odd_cells import told_chunks
 from aberra.scoring.rows import RowAnswers, matched_columns
 from aberra.scoring.table import CHUNK_ROWS
 from aberra.viewer.marks import marks_in
@@ -120,7 +121,7 @@ def learn_marks(model: Any, file: TableFile, id_column: str | None, marks: Path)
     named = read_marks(marks)
     columns, _ = matched_columns(model, file.columns, id_column)
     answers, found = RowAnswers(model, columns, id_column), []
-    for chunk in file.chunks(answers.wanted, answers.kinds, CHUNK_ROWS):
+    for chunk in told_chunks(file, answers, CHUNK_ROWS):
         names = pd.Series(range(chunk.start, chunk.start + len(chunk.frame))).astype(str)
         if id_column is not None:
             names = chunk.frame[id_column].astype(str).reset_index(drop=True)

@@ -65,4 +65,5 @@ def score_blocks(
         remarks,
         found.drift,
         errors,
+        found.odd,
     )

@@ -191,7 +191,10 @@ def _score_table(
     found = score_table(scorer, file, output, known.digest(), **written)
     counts = (found.n_rows, found.n_flagged, found.n_resumed)
     seconds = time.perf_counter() - started
-    return ScoredTable(output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift)
+    return ScoredTable(
+        output, *counts, found.oddest, named, ignored, seconds, remarks, found.drift,
+        odd_cells=found.odd,
+    )  # fmt: skip
 
 
 def answers_for(

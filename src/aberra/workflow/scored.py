@@ -8,6 +8,7 @@ from typing import Any
 
 from aberra.data.drift.verdict import Drift
 from aberra.scoring.folder import SCORES, Line
+from aberra.scoring.odd_cells import OddColumn
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,9 @@ class ScoredTable:
         keeps no portrait of its training rows.
     errors : dict, default={}
         Files of the table that could not be read and were left out, and why.
+    odd_cells : list of OddColumn, default=[]
+        Cells that are no numbers or dates in columns of them, and counted as gaps: the column,
+        how many, and the first one.
     """
 
     path: Path
@@ -50,6 +54,7 @@ class ScoredTable:
     remarks: list[str] = field(default_factory=list)
     drift: Drift | None = None
     errors: dict[str, str] = field(default_factory=dict)
+    odd_cells: list[OddColumn] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

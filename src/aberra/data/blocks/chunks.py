@@ -6,12 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
 from aberra.data.blocks.parts import FilePart, Part
 from aberra.data.blocks.source import Blocks, PartError
-from aberra.data.sources.table_file import Chunk
+from aberra.data.sources.csv_cells import OddCell
+from aberra.data.sources.csv_file import Chunk
 from aberra.errors import DataError
 
 
@@ -44,13 +46,25 @@ class ChunkedTable:
         }
         return pa.int64() if kinds == {pa.int64()} else pa.string()
 
+    def place_of(self, row: int) -> str:
+        """Say where a row is: in which line or row of which part."""
+        k = int(np.searchsorted(self.blocks.starts, row, side="right")) - 1
+        part, within = self.blocks.parts[k], row - self.blocks.starts[k]
+        place = part.file.place_of(within) if isinstance(part, FilePart) else f"row {within}"
+        return f"{place} of {part.name}"
+
     def chunks(
-        self, columns: Sequence[str], kinds: Mapping[str, str], size: int, start: int = 0
+        self,
+        columns: Sequence[str],
+        kinds: Mapping[str, str],
+        size: int,
+        start: int = 0,
+        odd: list[OddCell] | None = None,
     ) -> Iterator[Chunk]:
         """Yield the rows from `start` on in their order, `size` at a time, across all parts."""
         held: list[pd.DataFrame] = []
         rows, at, n = 0, start, self.blocks.n_rows
-        for frame in self._frames(columns, kinds, start):
+        for frame in self._frames(columns, kinds, start, odd):
             held.append(frame)
             rows += len(frame)
             while rows >= size:
@@ -61,14 +75,24 @@ class ChunkedTable:
             yield Chunk(at, pd.concat(held, ignore_index=True), 1.0)
 
     def _frames(
-        self, columns: Sequence[str], kinds: Mapping[str, str], start: int
+        self,
+        columns: Sequence[str],
+        kinds: Mapping[str, str],
+        start: int,
+        odd: list[OddCell] | None,
     ) -> Iterator[pd.DataFrame]:
         for part, first in zip(self.blocks.parts, self.blocks.starts[:-1], strict=True):
             if first + part.n_rows <= start:
                 continue
             begin = max([cut for cut in part.cuts if cut <= max(start - first, 0)])
             over = max(start - first, 0) - begin  # rows to pass over
-            for rows in _named_errors(part, part.read(columns, kinds, begin, part.n_rows)):
+            here: list[OddCell] | None = None if odd is None else []
+            found = part.read(columns, kinds, begin, part.n_rows, here)
+            for rows in _named_errors(part, found):
+                if odd is not None and here:
+                    moved = (cell._replace(row=first + cell.row) for cell in here)
+                    odd.extend(cell for cell in moved if cell.row >= start)
+                    here.clear()
                 frame = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(rows)
                 frame, over = frame.iloc[over:], max(over - len(frame), 0)
                 if len(frame):

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from aberra.data.blocks.sample import Rows
 from aberra.data.sources.arrow_frames import frame_of
+from aberra.data.sources.csv_cells import OddCell
 from aberra.data.sources.table_file import TableFile
 from aberra.files import fingerprint, reading
 
@@ -25,6 +26,7 @@ BLOCK_ROWS = 1 << 16  # rows that are in memory at a time
 ADVICE = "Write it again, or leave it out."
 
 Kinds = Mapping[str, str]
+Odd = list[OddCell] | None
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,14 @@ class Part(ABC):
     kinds: dict[str, str | None]
     constants: dict[str, Any] = field(default_factory=dict, kw_only=True)
 
-    def read(self, columns: Sequence[str], kinds: Kinds, start: int, stop: int) -> Iterator[Rows]:
+    def read(
+        self,
+        columns: Sequence[str],
+        kinds: Kinds,
+        start: int,
+        stop: int,
+        odd: Odd = None,
+    ) -> Iterator[Rows]:
         """Yield the rows from `start` to `stop`, a block at a time.
 
         Parameters
@@ -58,17 +67,22 @@ class Part(ABC):
             What each of them holds.
         start, stop : int
             Rows of this part; `start` is one of `cuts`.
+        odd : list, optional
+            Gets the cells of each block that are no numbers or dates, which then are gaps. By
+            default such a cell is refused.
         """
         own = [name for name in columns if name not in self.constants]
         some = own or [name for name in self.kinds if name not in self.constants][:1]
-        for rows in self._read(some, kinds, start, stop):
+        for rows in self._read(some, kinds, start, stop, odd):
             if isinstance(rows, pd.DataFrame) and self.constants:
                 yield rows.assign(**self.constants)[list(columns)]
             else:
                 yield rows
 
     @abstractmethod
-    def _read(self, columns: Sequence[str], kinds: Kinds, start: int, stop: int) -> Iterator[Rows]:
+    def _read(
+        self, columns: Sequence[str], kinds: Kinds, start: int, stop: int, odd: Odd
+    ) -> Iterator[Rows]:
         """Yield what the part itself holds."""
 
     @property
@@ -87,9 +101,11 @@ class FilePart(Part):
 
     file: TableFile
 
-    def _read(self, columns: Sequence[str], kinds: Kinds, start: int, stop: int) -> Iterator[Rows]:
+    def _read(
+        self, columns: Sequence[str], kinds: Kinds, start: int, stop: int, odd: Odd
+    ) -> Iterator[Rows]:
         wanted = {name: kinds[name] for name in columns}
-        for chunk in self.file.chunks(columns, wanted, BLOCK_ROWS, start):
+        for chunk in self.file.chunks(columns, wanted, BLOCK_ROWS, start, odd):
             frame = chunk.frame.iloc[: stop - chunk.start]
             if len(frame):
                 yield frame
@@ -113,7 +129,9 @@ class FragmentPart(Part):
     fragment: Any
     schema: pa.Schema
 
-    def _read(self, columns: Sequence[str], kinds: Kinds, start: int, stop: int) -> Iterator[Rows]:
+    def _read(
+        self, columns: Sequence[str], kinds: Kinds, start: int, stop: int, odd: Odd
+    ) -> Iterator[Rows]:
         with reading(self.name, ADVICE):
             batches = self.fragment.to_batches(
                 schema=self.schema, columns=list(columns), batch_size=BLOCK_ROWS, use_threads=False
@@ -134,7 +152,9 @@ class ArrowPart(Part):
     held: Any  # a table, or a reference that `fetch` turns into one
     fetch: Any = None
 
-    def _read(self, columns: Sequence[str], kinds: Kinds, start: int, stop: int) -> Iterator[Rows]:
+    def _read(
+        self, columns: Sequence[str], kinds: Kinds, start: int, stop: int, odd: Odd
+    ) -> Iterator[Rows]:
         table = self.held if self.fetch is None else self.fetch(self.held)
         for at in range(start, stop, BLOCK_ROWS):
             some = table.select(list(columns)).slice(at, min(BLOCK_ROWS, stop - at))
@@ -151,7 +171,9 @@ class MemoryPart(Part):
 
     rows: Any = field(repr=False)
 
-    def _read(self, columns: Sequence[str], kinds: Kinds, start: int, stop: int) -> Iterator[Rows]:
+    def _read(
+        self, columns: Sequence[str], kinds: Kinds, start: int, stop: int, odd: Odd
+    ) -> Iterator[Rows]:
         for at in range(start, stop, BLOCK_ROWS):
             some = slice(at, min(at + BLOCK_ROWS, stop))
             if isinstance(self.rows, pd.DataFrame):

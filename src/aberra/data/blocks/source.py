@@ -81,6 +81,8 @@ class Blocks:
         Parts that could not be read and were left out, and why.
     sample_rows : int, default 262,144
         Rows that training sees; a table of no more rows is seen whole.
+    unread : tuple of str, default ()
+        Columns that nobody needs.
     """
 
     name: str
@@ -89,11 +91,12 @@ class Blocks:
     named: bool = True
     skipped: dict[str, str] = field(default_factory=dict)
     sample_rows: int = SAMPLE_ROWS
+    unread: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns; those of an array are x0, x1, ..."""
-        return list(self.kinds)
+        """Names of the columns that are read; those of an array are x0, x1, ..."""
+        return [name for name in self.kinds if name not in self.unread]
 
     @cached_property
     def starts(self) -> list[int]:

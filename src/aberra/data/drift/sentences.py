@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pandas as pd
 
 from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.drift.portrait import ColumnPortrait
 from aberra.words import number, percent
 
 DAY = 86_400.0
+IN_UTC = "time in UTC"  # the kind of dates that had offsets
 
 
-def about(before: ColumnPortrait, now: ColumnPortrait) -> list[str]:
-    """Say what is different in a column; nothing if there is nothing to say."""
+def zoned_columns(rows: Any) -> list[int]:
+    """Return the positions of columns of dates with offsets from UTC."""
+    if not isinstance(rows, pd.DataFrame):
+        return []
+    return [j for j, kind in enumerate(rows.dtypes) if isinstance(kind, pd.DatetimeTZDtype)]
+
+
+def about(before: ColumnPortrait, now: ColumnPortrait, kind: str) -> list[str]:
+    """Say what is different in a column of this kind; nothing if there is nothing to say."""
     if not now.n and now.n_gaps:
         return [f"is empty now; {percent(before.gap_share)} of it was in training"]
     said = _gaps(before, now)
     if before.categories is not None and now.categories is not None:
         said += _labels(before.categories, now.categories)
     elif before.numbers is not None and now.numbers is not None and now.n:
-        said += _numbers(before.numbers, now.numbers, before.kind)
+        said += _numbers(before.numbers, now.numbers, kind)
     return said
 
 
@@ -65,7 +76,9 @@ def _range(held: Numbers, kind: str) -> str:
 
 
 def shown(value: float, kind: str) -> str:
-    """Return a value as people write it: dates as dates."""
+    """Return a value as people write it: dates as dates, and in UTC if they had offsets."""
+    if kind == IN_UTC:
+        return f"{np.datetime64(int(value), 's')} UTC"
     if kind == "time":
         unit = "D" if value % DAY == 0 else "s"
         return str(np.datetime64(int(value), "s").astype(f"datetime64[{unit}]"))

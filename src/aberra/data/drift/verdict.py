@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from aberra.data.drift.evidence import chance, corrected, interval, shifted, turned_over
 from aberra.data.drift.portrait import ColumnPortrait, Portrait
-from aberra.data.drift.sentences import about, shown
+from aberra.data.drift.sentences import IN_UTC, about, shown
 from aberra.words import count, percent
 
 Verdict = Literal["steady", "watch", "moved"]
@@ -114,7 +114,7 @@ class Drift:
         return "\n".join([self.verdict, *(f"  {sentence}" for sentence in self.why)])
 
 
-def compared(before: Portrait, now: Portrait) -> Drift:
+def compared(before: Portrait, now: Portrait, zoned: Collection[int] = ()) -> Drift:
     """Hold new rows against the portrait of the training data.
 
     Parameters
@@ -123,6 +123,8 @@ def compared(before: Portrait, now: Portrait) -> Drift:
         Of the training data, with scores.
     now : Portrait
         Of the new rows, counted at the same points (`Portrait.count`).
+    zoned : collection of int
+        Columns whose new dates have offsets from UTC, by position; they are told in UTC.
 
     Returns
     -------
@@ -136,8 +138,9 @@ def compared(before: Portrait, now: Portrait) -> Drift:
     chances = [p for (_, values, gaps) in effects for p in (values, gaps)]
     chances += [chance(e, before.n_rows, now.n_rows) for e in (scores, flagged)]
     *by_column, p_scores, p_flagged = corrected(chances)
+    kinds = {one.name: IN_UTC if k in zoned else one.kind for k, (one, _) in enumerate(pairs)}
     columns = [
-        _column(one, two, effect, min(by_column[2 * k : 2 * k + 2]))
+        _column(one, two, effect, min(by_column[2 * k : 2 * k + 2]), kinds[one.name])
         for k, ((one, two), (effect, *_)) in enumerate(zip(pairs, effects, strict=True))
     ]
     columns.sort(key=lambda column: (-VERDICTS.index(column.verdict), -column.effect))
@@ -149,7 +152,7 @@ def compared(before: Portrait, now: Portrait) -> Drift:
     why = [
         *_about_flagged(share, expected, between, verdicts),
         *(f"{c.name} {_mark(c)}: {c.why}." for c in columns if c.verdict != "steady"),
-        *_about_time(columns, verdicts[0]),
+        *_about_time(columns, verdicts[0], kinds),
         *_asides(columns, now.n_rows),
     ]
     return Drift(
@@ -182,7 +185,7 @@ def _goes_on(before: ColumnPortrait, now: ColumnPortrait) -> bool:
 
 
 def _column(
-    before: ColumnPortrait, now: ColumnPortrait, effect: float, p_value: float
+    before: ColumnPortrait, now: ColumnPortrait, effect: float, p_value: float, kind: str
 ) -> ColumnDrift:
     return ColumnDrift(
         before.name,
@@ -191,7 +194,7 @@ def _column(
         p_value,
         now.gap_share,
         before.gap_share,
-        "; ".join(about(before, now)),
+        "; ".join(about(before, now, kind)),
         before,
         now,
     )
@@ -226,7 +229,9 @@ def _about_flagged(
     return said
 
 
-def _about_time(columns: Sequence[ColumnDrift], scores: Verdict) -> list[str]:
+def _about_time(
+    columns: Sequence[ColumnDrift], scores: Verdict, kinds: Mapping[str, str]
+) -> list[str]:
     """Say which dates go on after the end of the training data, and what that may do."""
     said = []
     for column in columns:
@@ -234,13 +239,15 @@ def _about_time(columns: Sequence[ColumnDrift], scores: Verdict) -> list[str]:
         if not _goes_on(old, new) or old.numbers is None or new.numbers is None:
             continue
         if new.numbers.highest > old.numbers.highest:
-            last, end = (shown(one.highest, "time") for one in (new.numbers, old.numbers))
+            last, end = (
+                shown(one.highest, kinds[column.name]) for one in (new.numbers, old.numbers)
+            )
             said.append(f"{column.name} goes on until {last}; the training data end at {end}.")
-            if scores != "steady":
-                said.append(
-                    f"The model learnt from {column.name}, so later dates alone raise the scores. "
-                    "Fit a model without this column."
-                )
+    if said and scores != "steady":
+        said.append(
+            "Aberra's detectors find no row odd for a later date alone, so something else has "
+            "moved the scores."
+        )
     return said
 
 

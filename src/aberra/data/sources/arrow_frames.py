@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 
 import pandas as pd
@@ -29,7 +30,7 @@ def frame_of(
     else:
         check_cells(table)
     if allowance is not None:
-        _check_text(table, allowance)
+        check_text(table, allowance)
     columns = {name: _plain(table.column(name), name) for name in table.column_names}
     return pa.table(columns).to_pandas(self_destruct=True, split_blocks=True)
 
@@ -46,7 +47,7 @@ def check_cells(table: pa.Table) -> None:
         raise DataError(f"Some cells are damaged ({why}). Write the file again.") from error
 
 
-def _check_text(table: pa.Table, allowance: Allowance) -> None:
+def check_text(table: pa.Table, allowance: Allowance) -> None:
     """Refuse text that takes too much once it stands in every row, not once in a dictionary."""
     size = 0
     for name, column in zip(table.column_names, table.columns, strict=True):
@@ -96,16 +97,20 @@ def _width(kind: pa.DataType) -> int:
         return 1 if pa.types.is_boolean(kind) else NUMBER_BYTES
 
 
-def _refuse_odd(kind: pa.DataType, name: str, where: str = "") -> None:
+def is_odd(kind: pa.DataType) -> bool:
+    """Say whether cells of this type are no numbers, dates or text."""
     types = pa.types
     if types.is_dictionary(kind):
-        return _refuse_odd(kind.value_type, name, where)
-    if types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind):
+        return is_odd(kind.value_type)
+    return bool(types.is_nested(kind) or types.is_binary(kind) or types.is_large_binary(kind))
+
+
+def _refuse_odd(kind: pa.DataType, name: str, where: str = "") -> None:
+    if is_odd(kind):
         raise DataError(
-            f"Column {name!r}{where} holds {kind}, not numbers, dates or text. Leave it out of the "
-            "file."
+            f"Column {name!r}{where} holds {kind}, not numbers, dates or text. Leave it out: "
+            f"--drop {shlex.quote(name)}, in Python drop=[{name!r}]."
         )
-    return None
 
 
 def _plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

@@ -7,7 +7,7 @@ stays in its dictionary until its length in all rows is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from aberra.data.sources.allowance import Allowance
-from aberra.data.sources.arrow_frames import check_columns, frame_of, is_text, rechunked
+from aberra.data.sources.arrow_frames import (
+    check_columns,
+    check_text,
+    frame_of,
+    is_odd,
+    is_text,
+    rechunked,
+)
+from aberra.data.sources.csv_cells import PROBED, CellReader
 
 PARQUET = (".parquet", ".pq")
 BUFFER = 1 << 22  # bytes of a column that are read at a time
@@ -27,17 +35,47 @@ def row_groups(path: Path) -> list[int]:
     return [int(n) for n in _ends(pq.read_metadata(path))[:-1]] or [0]
 
 
-def whole_parquet(path: Path, allowance: Allowance) -> pd.DataFrame:
-    """Return all rows."""
-    schema = pq.read_schema(path)
-    check_columns(schema, pq.read_metadata(path).num_rows, allowance)
-    return frame_of(pq.read_table(path, read_dictionary=_text(schema)), allowance=allowance)
+def whole_parquet(
+    path: Path, allowance: Allowance, unread: Collection[str] = (), hollow: bool = False
+) -> pd.DataFrame:
+    """Return all rows.
+
+    Parameters
+    ----------
+    path : Path
+    allowance : Allowance
+        How much they may become.
+    unread : collection of str
+        Columns to pass over; their cells are gaps.
+    hollow : bool
+        Whether columns that no frame takes, such as lists, become empty lists instead of an error.
+    """
+    schema, n = pq.read_schema(path), pq.read_metadata(path).num_rows
+    empty = {field.name for field in schema if hollow and is_odd(field.type)}
+    wanted = pa.schema([f for f in schema if f.name not in empty and f.name not in unread])
+    check_columns(wanted, n, allowance)
+    table = pq.read_table(path, columns=wanted.names, read_dictionary=_text(wanted))
+    frame = frame_of(table, allowance=allowance)
+    if len(wanted) == len(schema):
+        return frame
+    left = pd.DataFrame(index=range(n)) if frame.empty else frame
+    for name in empty:
+        left[name] = pd.Series([[]] * n, dtype=object)
+    return left.reindex(columns=schema.names)
 
 
 def parquet_chunks(
-    path: Path, columns: Sequence[str], size: int, start: int, allowance: Allowance
+    path: Path,
+    columns: Sequence[str],
+    size: int,
+    start: int,
+    allowance: Allowance,
+    cells: CellReader,
 ) -> Iterator[tuple[int, pd.DataFrame, float]]:
-    """Yield rows with the position of the first of them and the share of the file up to there."""
+    """Yield rows with the position of the first of them and the share of the file up to there.
+
+    `cells` turns text into values in columns that should not hold text.
+    """
     asked = pa.schema([field for field in pq.read_schema(path) if field.name in columns])
     # A buffer instead of whole column chunks: row groups may be larger than memory.
     with pq.ParquetFile(
@@ -45,13 +83,29 @@ def parquet_chunks(
     ) as file:
         n = file.metadata.num_rows
         check_columns(asked, min(size, n), allowance)
+        if cells.kinds and n:
+            names = list(cells.kinds)
+            cells.probe(pa.Table.from_batches([next(file.iter_batches(PROBED, columns=names))]))
         ends = _ends(file.metadata)
         first = int(np.searchsorted(ends, start, side="right")) - 1
         groups = list(range(first, file.num_row_groups))
         batches = file.iter_batches(size, row_groups=groups, columns=list(columns))
         for at, table in rechunked(batches, size, start, int(ends[first])):
-            rows = frame_of(table, allowance=allowance)[list(columns)]
+            if cells.kinds:
+                check_text(table, allowance)
+            rows = frame_of(cells(table, at), allowance=allowance)[list(columns)]
             yield at, rows, (at + len(table)) / n
+
+
+def text_columns(path: Path) -> list[str]:
+    """Return the columns that hold text."""
+    schema = pq.read_schema(path)
+    types = {f.name: f.type.value_type if _is_coded(f.type) else f.type for f in schema}
+    return [name for name, kind in types.items() if is_text(kind)]
+
+
+def _is_coded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind))
 
 
 def _text(schema: pa.Schema) -> list[str]:

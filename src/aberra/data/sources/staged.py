@@ -80,7 +80,7 @@ def _converted(source: Path, header: bool, allowance: Allowance) -> Path:
     """Return a CSV, Parquet or array file with the same rows."""
     if source.is_dir():
         parts = formats.files_of_table(source)
-        frames = ((part, _inside(part, header, allowance).read()) for part in parts)
+        frames = ((part, _inside(part, header, allowance).read(hollow=True)) for part in parts)
         return formats.joined(frames, _fresh() / f"{_plain(source.name)}.parquet", allowance)
     source = within_reach(source)
     name = source.name.lower()
