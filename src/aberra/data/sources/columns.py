@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from aberra.data.tables import kind_of
+from aberra.data.written import form_of
 from aberra.errors import DataError
 from aberra.words import count
 
@@ -94,6 +95,8 @@ def why_not(column: pd.Series[Any], place: Callable[[int], str] = "row {}".forma
     text = kind_of(column) == "text"
     if distinct == 1 and (not text or len(values) == len(column)):
         return "the same value everywhere"
+    if text and distinct > 1 and form_of(column) is not None:
+        return None
     if text and distinct > NEARLY_ALL * len(values) and (odd := odd_cells(column, place)):
         return f"numbers but for {odd}: correct these cells to use the column"
     if text and distinct > 1:
