@@ -102,7 +102,8 @@ class TableReader:
         self.rarity = {j: rarity_of(column) for j, column in text if j not in found}
         self.parts = [self._parts(j, column) for j, column in _columns(table)]
         if not any(self.parts):
-            raise DataError("No column says anything about the rows: they only name or date them.")
+            raise DataError("No column says anything about the rows: they only name or date them, or are "
+                "empty.")
         if self.missing == "impute":
             self.medians = np.nanmedian(self._numbers(table), axis=0).tolist()
 

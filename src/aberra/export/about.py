@@ -49,8 +49,8 @@ def _part(reader: Any, j: int, part: str) -> list[dict[str, Any]]:
         latest, ordinary = reader.latest[j]
         ends = {"latest": latest, "later": ordinary}
         return [{"part": part, **written, "unit": "seconds since 1970", **ends}]
-    about = {"part": part, **written, "period_seconds": PERIODS[part]}
-    return [{**about, "function": f} for f in ("sine", "cosine")]
+    about = {"period_seconds": PERIODS[part], **written}
+    return [{"part": part, "function": f, **about} for f in ("sine", "cosine")]
 
 
 def stated(model: Any) -> list[str]:
