@@ -1,4 +1,4 @@
-"""Dates as numbers: places on the circles of the day, the week and the year, and time that passed."""
+"""Dates as numbers: places on the circles of day, week and year, and the time that has passed."""
 
 from __future__ import annotations
 

@@ -52,12 +52,15 @@ class TableReader:
     A number column keeps its values. With `encode="auto"` a column of text becomes how rare its
     value is, minus the logarithm of its share of the training rows; text that differs in nearly
     every row only names the rows and is left out. Text in which nearly all cells (95 %) are numbers
-    or dates as people write them ("1.234,56 €", "12 %", "27.02.2026", see `aberra.data.written`)
-    is read as what it says, and a cell that is written otherwise is a gap. A date becomes its time of the day, day of the
-    week and day of the year, as far as the training rows span several of them, each as a point
-    on a circle. What lies later than all training rows is not odd for that: the time that has
-    passed counts only where dates are not in order, so that they do more than say when a row was
-    written, and a later date counts as an ordinary one. With `missing="impute"` a gap in a column
+    or dates as people write them ("1.234,56 €", "12 %", "27.02.2026") is read as what it says, and
+    a cell that is written otherwise is a gap.
+
+    A date becomes its time of the day, day of the week and day of the year, as far as the training
+    rows span several of them, each as a point on a circle. What lies later than all training rows
+    is not odd for that: the time that has passed counts only where dates are not in order, so that
+    they do more than say when a row was written, and a later date counts as an ordinary one.
+
+    With `missing="impute"` a gap in a column
     of numbers takes the column's median, and a gap in text is a value of its own.
 
     Attributes
@@ -102,15 +105,18 @@ class TableReader:
         self.rarity = {j: rarity_of(column) for j, column in text if j not in found}
         self.parts = [self._parts(j, column) for j, column in _columns(table)]
         if not any(self.parts):
-            raise DataError("No column says anything about the rows: they only name or date them, or are "
-                "empty.")
+            raise DataError(
+                "No column says anything about the rows: they only name or date them, or are empty."
+            )
         if self.missing == "impute":
             self.medians = np.nanmedian(self._numbers(table), axis=0).tolist()
 
     def meanings(self) -> list[str]:
         """Return what the columns say: as `kinds`, but numbers and dates where text says them."""
         forms = self.forms or {}
-        return [means(forms[j]) or kind if j in forms else kind for j, kind in enumerate(self.kinds)]
+        return [
+            means(forms[j]) or kind if j in forms else kind for j, kind in enumerate(self.kinds)
+        ]
 
     def _parts(self, j: int, column: pd.Series[Any]) -> list[str]:
         meaning = self.meanings()[j]

@@ -14,24 +14,31 @@ from numpy.typing import NDArray
 FEW = 0.05  # cells that are written otherwise, beside those that tell how numbers are written
 TELLING = 0.005  # of the cells have to show what a mark means; a slip of the pen does not
 
-CODES = (  # of currencies; other words before a number make it a name: Room 12
-    "AED ARS AUD BDT BGN BRL CAD CHF CLP CNY COP CZK DKK EGP EUR GBP HKD HUF IDR ILS INR ISK JPY "
-    "KES KRW MXN MYR NGN NOK NZD PEN PHP PKR PLN RON RSD RUB SAR SEK SGD THB TRY TWD UAH USD VND "
-    "ZAR Euro Fr Fr. Kr Kr. Rs Rs. kr kr."
-).split()
+MINUS = "\N{MINUS SIGN}"  # which keyboards do not have
+QUOTE = "\N{RIGHT SINGLE QUOTATION MARK}"  # beside the straight apostrophe
+
+# Of currencies; other words before a number make it a name: Room 12.
+CODES = [
+    "AED", "ARS", "AUD", "BDT", "BGN", "BRL", "CAD", "CHF", "CLP", "CNY", "COP", "CZK", "DKK",
+    "EGP", "EUR", "GBP", "HKD", "HUF", "IDR", "ILS", "INR", "ISK", "JPY", "KES", "KRW", "MXN",
+    "MYR", "NGN", "NOK", "NZD", "PEN", "PHP", "PKR", "PLN", "RON", "RSD", "RUB", "SAR", "SEK",
+    "SGD", "THB", "TRY", "TWD", "UAH", "USD", "VND", "ZAR", "Euro", "Fr", "Fr.", "Kr", "Kr.",
+    "Rs", "Rs.", "kr", "kr.",
+]  # fmt: skip
 WORDS = "|".join(map(re.escape, sorted(CODES, key=len, reverse=True)))
 GAP = r"[\s\p{Zs}]"
 SYMBOL = r"[\p{L}]{0,3}\p{Sc}"
 UNIT = r"[\p{L}%‰°\p{Sc}](?:[^0-9()]{0,14}[^0-9()\s\p{Zs}])?"
+SIGN = rf"[+\-{MINUS}]?"
 PARTS = (
-    rf"^{GAP}*(?P<open>\(?){GAP}*(?P<sign>[+\-−]?){GAP}*"
-    rf"(?:(?P<symbol>{SYMBOL}){GAP}*|(?P<code>{WORDS}){GAP}+)?(?P<inner>[+\-−]?)"
-    rf"(?P<body>[.,]?[0-9](?:[0-9.,'’\p{{Zs}}]*[0-9])?)"
+    rf"^{GAP}*(?P<open>\(?){GAP}*(?P<sign>{SIGN}){GAP}*"
+    rf"(?:(?P<symbol>{SYMBOL}){GAP}*|(?P<code>{WORDS}){GAP}+)?(?P<inner>{SIGN})"
+    rf"(?P<body>[.,]?[0-9](?:[0-9.,'{QUOTE}\p{{Zs}}]*[0-9])?)"
     rf"(?:(?P<gap>{GAP}*)(?P<unit>{UNIT}))?{GAP}*(?P<close>\)?){GAP}*$"
 )
 OTHER = {".": ",", ",": "."}
 GROUPED = r"[1-9][0-9]{0,2}(?:%s[0-9]{3})+"
-WHOLE = "|".join([r"0|[1-9][0-9]*", GROUPED % r"\p{Zs}", GROUPED % "['’]"])
+WHOLE = "|".join([r"0|[1-9][0-9]*", GROUPED % r"\p{Zs}", GROUPED % f"['{QUOTE}]"])
 READABLE = {  # by the decimal mark; without one, what can be read in one way only
     ".": rf"^(?:{WHOLE}|{GROUPED % ','})?(?:\.[0-9]+)?$",
     ",": rf"^(?:{WHOLE}|{GROUPED % '[.]'})?(?:,[0-9]+)?$",
@@ -39,7 +46,7 @@ READABLE = {  # by the decimal mark; without one, what can be read in one way on
 }
 CONTESTED = r"^[1-9][0-9]{0,2}%s[0-9]{3}$"
 FORM = re.compile(
-    r"(?P<open>[(−]?)(?P<prefix>[^0-9()]*?)1(?P<group>[.,' ]?)234(?:(?P<mark>[.,])56)?"
+    rf"(?P<open>[({MINUS}]?)(?P<prefix>[^0-9()]*?)1(?P<group>[.,' ]?)234(?:(?P<mark>[.,])56)?"
     r"(?P<gap> ?)(?P<unit>[^0-9()]*)\)?"
 )
 
@@ -106,7 +113,7 @@ def read(texts: pa.Array, form: str) -> NDArray[np.float64]:
     found, cells = _parsed(form), _cells(texts)
     assert found is not None
     fits = found.of(cells)
-    grouping = "['’\\s\\p{Zs}" + OTHER.get(found.decimal, "") + "]"
+    grouping = rf"['{QUOTE}\s\p{{Zs}}{OTHER.get(found.decimal, '')}]"
     plain = pc.replace_substring_regex(cells.body, grouping, "")
     plain = pc.if_else(fits, pc.replace_substring(plain, ",", "."), None)
     values = np.array(plain.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
@@ -140,7 +147,7 @@ def _cells(texts: pa.Array) -> _Cells:
     opened, closed = (_flags(pc.not_equal(part[end], "")) for end in ("open", "close"))
     before = pc.binary_join_element_wise(part["symbol"], part["code"], "")
     signs = pc.binary_join_element_wise(part["sign"], part["inner"], "")
-    minus, long_minus = (_flags(pc.equal(signs, sign)) for sign in "-−")
+    minus, long_minus = (_flags(pc.equal(signs, sign)) for sign in ("-", MINUS))
     once = _flags(pc.less_equal(pc.utf8_length(signs), 1)) & ~(opened & (minus | long_minus))
     return _Cells(
         part["body"],
@@ -185,7 +192,7 @@ def _decimal(body: pa.Array, counts: Counts) -> str | None:
 
 def _marks(body: pa.Array, counts: Counts, decimal: str) -> tuple[str, str]:
     """Return the mark between groups of digits that most numbers have, and the decimal mark."""
-    shapes = {" ": r"[0-9]\p{Zs}[0-9]", "'": "['’]"}
+    shapes = {" ": r"[0-9]\p{Zs}[0-9]", "'": f"['{QUOTE}]"}
     if decimal:
         shapes[OTHER[decimal]] = re.escape(OTHER[decimal])
     found = {mark: _sum(body, shape, counts) for mark, shape in shapes.items()}
@@ -196,7 +203,7 @@ def _marks(body: pa.Array, counts: Counts, decimal: str) -> tuple[str, str]:
 
 def _sign(cells: _Cells, counts: Counts) -> str:
     """Return the sign of negative numbers if it is one that only numbers have."""
-    for sign, has in (("(", cells.opened), ("−", cells.long_minus)):
+    for sign, has in (("(", cells.opened), (MINUS, cells.long_minus)):
         if 0 < counts[has].sum() < counts.sum():
             return sign
     return ""

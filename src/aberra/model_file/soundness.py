@@ -129,9 +129,14 @@ def check_reader(reader: TableReader, n: int) -> None:
     n_medians = len(reader.owners()) if reader.missing == "impute" else 0
     if len(reader.medians) != n_medians:
         damaged("learnt.reader_.medians", f"{len(reader.medians)} numbers instead of {n_medians}")
+    _check_learnt(reader, said)
+
+
+def _check_learnt(reader: TableReader, said: list[str]) -> None:
+    """Refuse what a reader knows about text and dates if it is not there, or no number."""
     if set(reader.rarity) != {j for j, kind in enumerate(said) if kind == "text"}:
         damaged("learnt.reader_.rarity", "other columns than those of text")
-    dates = {j for j, kind in enumerate(said) if kind == "time" and parts[j]}
+    dates = {j for j, kind in enumerate(said) if kind == "time" and reader.parts[j]}
     if not dates <= set(reader.latest) or any(len(v) != 2 for v in reader.latest.values()):
         damaged("learnt.reader_.latest", "not two numbers for every column of dates")
     rare = [value for column in reader.rarity.values() for value in column.values()]

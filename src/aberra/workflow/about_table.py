@@ -74,7 +74,7 @@ def training(
     odd = {name: odd_places(rows[name], form) for name, form in forms.items()}
     others = pd.Series({name: len(places) for name, places in odd.items()}, dtype=float)
     gaps = gaps.add(others, fill_value=0)
-    text = [name for name in rows if kind_of(rows[name]) == "text" and name not in forms]
+    text = [str(name) for name in rows if kind_of(rows[name]) == "text" and name not in forms]
     lines = [
         ("detector", about_method(plan)),
         ("robust training", about_ensemble(plan)),
@@ -84,7 +84,7 @@ def training(
     for name, form in forms.items():
         kind = "dates" if means(form) == "time" else "numbers"
         but = _about_others(rows[name], odd[name], place)
-        lines.append((kind, f"{name}: written as {form!r}{but}"))
+        lines.append((kind, f"{name or NAMELESS}: written as {form!r}{but}"))
     if text:
         lines.append(("text", f"{', '.join(text)}: every value becomes how rare it is"))
     lines += about_ending(model, ending)

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.date_parts import EPOCH
+from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.tables import as_frame, kind_of
 from aberra.data.written import means, read_as
 from aberra.declare import LATER
@@ -48,9 +48,7 @@ class ColumnPortrait:
     form: str | None = field(default=None, metadata=LATER)
 
     @classmethod
-    def of(
-        cls, name: str, column: pd.Series[Any], n_points: int, form: str | None = None
-    ) -> Self:
+    def of(cls, name: str, column: pd.Series[Any], n_points: int, form: str | None = None) -> Self:
         """Return the portrait of a column of the training table."""
         kind = kind_of(column) if form is None else str(means(form))
         if kind == "text":
@@ -109,9 +107,7 @@ class Portrait:
     n_flagged: int = 0
 
     @classmethod
-    def of(
-        cls, X: Any, names: list[str] | None, forms: Mapping[int, str] | None = None
-    ) -> Self:
+    def of(cls, X: Any, names: list[str] | None, forms: Mapping[int, str] | None = None) -> Self:
         """Return the portrait of a training table.
 
         Parameters
