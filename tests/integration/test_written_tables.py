@@ -137,4 +137,6 @@ def test_columns_with_a_form_are_used_and_name_no_rows():
     assert found.used == ["price", "when"]
     assert found.id_column == "who"
     assert found.dropped["fee"] == "the same value everywhere"
+    unclear = table.assign(plot=[f"{v + 1},{v + 100}" for v in k])
+    assert choose_columns(unclear).dropped["plot"].startswith("can be read in two ways")
     assert choose_columns(table.drop(columns="who")).id_column == "plot"

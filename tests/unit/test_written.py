@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aberra import IADC, MultiView, load, save
 from aberra.data.drift.portrait import Portrait
 from aberra.data.tables import TableReader
-from aberra.data.written import form_of, means, odd_places, read_as
+from aberra.data.written import form_of, means, odd_places, read_as, two_ways
 from aberra.errors import DataError, ModelFileError
 from aberra.explain.reasons import columns_in_words
 from aberra.model_file.portraits import check_portrait
@@ -144,6 +144,16 @@ def test_text_stays_text(name):
     assert form_of(pd.Series(TEXT[name])) is None
 
 
+def test_what_can_be_read_in_two_ways_is_known():
+    for name in ("thousands or decimals", "thousands or decimals of a currency", "days or months"):
+        assert two_ways(pd.Series(TEXT[name]))
+    for name in ("postcodes", "codes", "times", "words", "telephones", "versions"):
+        assert not two_ways(pd.Series(TEXT[name]))
+    for form in ("1,234.56", "1.234,56 €"):
+        assert not two_ways(pd.Series([WRITINGS[form](v) for v in NUMBERS]))
+    assert not two_ways(pd.Series([None], dtype=object))
+
+
 def test_a_contested_mark_is_told_by_the_whole_column():
     undecided = ["1,234", "5,678"]
     for more, form in (
@@ -239,6 +249,8 @@ def test_names_of_months_in_two_languages_and_years_of_two_digits():
         ("$1,234.56", "$-3", -3),
         ("$1,234.56", "-$3", -3),
         ("$1,234.56", "-$-3", None),
+        ("$1,234.56", "$1.234.567", None),
+        ("$1,234.56", "$1,234,567.8", 1234567.8),
     ],
 )
 def test_single_cells(form, cell, wanted):
@@ -414,16 +426,28 @@ def test_reasons_call_a_written_number_a_number(model):
     assert said["who"].usual.startswith("in ")
 
 
+def test_reasons_have_no_words_for_a_column_without_values():
+    table = prices()[["x"]].assign(empty=np.nan)
+    model = MultiView(n_trees=6, missing="impute", random_state=0).fit(table)
+    assert {one.column: one.usual for one in columns_in_words(model, table[:1])[0]}["empty"] == ""
+
+
 @pytest.mark.parametrize(
-    "forms",
-    [{0: "1234"}, {0: "27.02.2026"}, {2: "1,234.56"}, {9: "1,234.56"}, {0: "1,234.56 €"}],
-    ids=str,
+    ("forms", "words"),
+    [
+        ({0: "1234", 1: "27.02.2026"}, "forms: no form"),
+        ({2: "1,234.56"}, "forms: .*not in a column of text"),
+        ({9: "1,234.56"}, "forms: .*not in a column of text"),
+        ({0: "27.02.2026", 1: "27.02.2026"}, "parts: no such numbers"),
+        ({0: "1,234.56 €"}, "parts: no such numbers"),
+        (None, "parts: no such numbers"),
+    ],
 )
-def test_a_file_with_wrong_forms_is_refused(model, forms):
+def test_a_file_with_wrong_forms_is_refused(model, forms, words):
     reader = TableReader(**vars(model.reader_))
     check_reader(reader, 4)
     reader.forms = forms
-    with pytest.raises(ModelFileError, match=r"learnt\.reader_\."):
+    with pytest.raises(ModelFileError, match=rf"learnt\.reader_\.{words}"):
         check_reader(reader, 4)
 
 

@@ -85,6 +85,23 @@ def means(form: str) -> str | None:
     return "number" if written_numbers.is_form(form) else None
 
 
+def two_ways(column: pd.Series[Any]) -> bool:
+    """Say whether a column has no form because most cells can be read in two ways.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> two_ways(pd.Series(["1,234", "5,678"])), two_ways(pd.Series(["1,234", "5,678.50"]))
+    (True, False)
+    """
+    held = column.dropna()
+    some = _distinct(held.iloc[:: -(-len(held) // LOOKED_AT) or 1])
+    return any(
+        some.n and some.counts[kind.contested(some.cells)].sum() >= LIKELY * some.n
+        for kind in (written_dates, written_numbers)
+    ) and (form_of(column) is None)
+
+
 def odd_places(column: pd.Series[Any], form: str) -> NDArray[np.int64]:
     """Return where a column has a cell that is not in its form; gaps are none."""
     return np.flatnonzero(np.isnan(read_as(column, form)) & np.asarray(column.notna()))

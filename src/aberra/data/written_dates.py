@@ -74,6 +74,12 @@ def likely(texts: pa.Array) -> NDArray[np.bool_]:
     return np.any([~np.isnan(read(texts, base)) for base in (*ORDERS, *NAMED)], axis=0)
 
 
+def contested(texts: pa.Array) -> NDArray[np.bool_]:
+    """Say which texts are dates whether the day comes first or the month."""
+    pairs = (("27/02/2026", "02/27/2026"), ("27-02-2026", "02-27-2026"))
+    return np.any([~np.isnan(read(texts, a) + read(texts, b)) for a, b in pairs], axis=0)
+
+
 def form_of(texts: pa.Array, counts: Counts) -> str | None:
     """Return the form that most of some different texts have, by how often each occurs."""
     some, n = texts[:LOOKED_AT], counts[:LOOKED_AT]

@@ -87,6 +87,12 @@ def likely(texts: pa.Array) -> Flags:
     return _cells(texts).whole
 
 
+def contested(texts: pa.Array) -> Flags:
+    """Say which texts are numbers whether their mark is for decimals or for thousands."""
+    cells = _cells(texts)
+    return cells.whole & _matches(cells.body, CONTESTED % "[.,]")
+
+
 def form_of(texts: pa.Array, counts: Counts) -> str | None:
     """Return the form that most of some different texts have, by how often each occurs."""
     cells = _cells(texts)

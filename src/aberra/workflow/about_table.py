@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 
 from aberra.data.blocks.source import Blocks
-from aberra.data.sources.columns import ColumnChoice, odd_cells
+from aberra.data.sources.columns import TWO_WAYS, ColumnChoice, odd_cells
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
-from aberra.data.written import form_of, means, odd_places
+from aberra.data.written import form_of, means, odd_places, two_ways
 from aberra.recipe import Choices
 from aberra.words import count
 from aberra.workflow.about import about_ending, about_ensemble, about_method
@@ -27,8 +27,11 @@ def data(file: TableFile, rows: pd.DataFrame, columns: ColumnChoice) -> Choices:
     size = f"{len(rows):,} rows, {len(columns.used)} of {rows.shape[1]} columns{comma}"
     lines = [("data", size), *_about_columns(columns)]
     for name in columns.used:
-        text = kind_of(rows[name]) == "text"
-        if text and (odd := odd_cells(rows[name], file.place_of)) and not form_of(rows[name]):
+        if kind_of(rows[name]) != "text":
+            continue
+        if two_ways(rows[name]):
+            lines.append(("mixed", f"{name} {TWO_WAYS}; it is used as text"))
+        elif (odd := odd_cells(rows[name], file.place_of)) and not form_of(rows[name]):
             lines.append(("mixed", f"{name} holds numbers but for {odd}, so it is used as text"))
     return [*lines, _about_names(columns)]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from aberra.data.tables import kind_of
-from aberra.data.written import form_of
+from aberra.data.written import form_of, two_ways
 from aberra.errors import DataError
 from aberra.words import count
 
@@ -17,6 +17,7 @@ NEARLY_ALL = 0.9  # share of distinct values above which text is a name, not a c
 
 COUNTER = "counts the rows"
 NAMES = "text, every value different: names the rows"
+TWO_WAYS = "can be read in two ways: write such numbers as 1234.5, and such dates as 2026-02-27"
 IDENTIFY = (COUNTER, NAMES)
 
 
@@ -106,6 +107,8 @@ def _why_not_text(column: pd.Series[Any], place: Callable[[int], str]) -> str | 
         return None
     if odd := odd_cells(column, place):
         return f"numbers but for {odd}: correct these cells to use the column"
+    if two_ways(column):
+        return TWO_WAYS
     return NAMES if distinct == n else "text, nearly every value different"
 
 
