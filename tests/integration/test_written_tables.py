@@ -1,6 +1,8 @@
 """A file with numbers and dates as people write them, through fit, score and everything after."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ from typer.testing import CliRunner
 from aberra import load
 from aberra.cli import app
 from aberra.data.sources.columns import choose_columns
-from aberra.workflow import fit_table
+from aberra.workflow import fit_table, from_blocks
 
 N = 300
 PLANTED = 120
@@ -109,6 +111,18 @@ def test_report_and_export_know_written_columns(folder):
     assert first["price"] == {"column": "price", "part": "value", "written": "1.234,56 €"}
     assert first["day"]["written"] == "27.02.2026"
     assert "Text and dates (day, discount, price, shop) are not read" in held["stated"]
+
+
+def test_a_sample_names_the_row_of_the_whole_table(folder, monkeypatch):
+    whole = from_blocks.blocks_of
+    few = {"sample_rows": 100}
+    monkeypatch.setattr(from_blocks, "blocks_of", lambda *how: replace(whole(*how), **few))
+    rows = sales(0)
+    rows.loc[range(1, N, 40), "price"] = [f"ask {k}" for k in range(1, N, 40)]
+    rows.to_csv(folder / "long.csv", index=False)
+    said = str(fit_table(folder / "long.csv", on_error="stop", robust="none").recipe.choices)
+    first, row = re.search(r"'ask (\d+)' in row (\d+)", said).groups()
+    assert first == row
 
 
 def test_gaps_are_an_error_on_request(folder):
