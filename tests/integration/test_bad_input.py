@@ -219,8 +219,12 @@ def test_imputed_gap_is_the_median():
     gap.loc[0, "a"] = np.nan
     filled.loc[0, "a"] = table["a"].median()
     np.testing.assert_array_equal(model.anomaly_score(gap), model.anomaly_score(filled))
-    with pytest.raises(DataError, match="No value at all in column 'a'"):
-        MultiView(missing="impute").fit(table.assign(a=np.nan))
+    empty = table.assign(empty=np.nan)
+    again = OCSVM(missing="impute", random_state=0).fit(empty)
+    np.testing.assert_array_equal(again.anomaly_score(empty), model.anomaly_score(table))
+    assert not np.asarray(again.explain(empty[:3]))[:, -1].any()
+    with pytest.raises(DataError, match="No column says anything"):
+        MultiView(missing="impute").fit(table * np.nan)
 
 
 def test_text_means_the_same_in_any_company():

@@ -87,8 +87,14 @@ def test_a_column_of_numbers_with_a_word_in_it_is_named(tmp_path):
     cells = [f"{v:.3f}" for v in RNG.normal(50, 3, N)]
     cells[5] = "broken off"
     data = written(tmp_path / "t.csv", {"w": cells, "age": COLUMNS["whole"]})
-    said = run("fit", data, "-o", tmp_path / "m.aberra")
+    said = run("fit", data, "-o", tmp_path / "m.aberra")  # 50.123 might be fifty thousand
     assert "numbers but for 'broken off' (1 row)" in " ".join(said.split())
+    shorter = [cell[:5] for cell in cells]
+    shorter[5] = cells[5]
+    data = written(tmp_path / "t.csv", {"w": shorter, "age": COLUMNS["whole"]})
+    said = run("fit", data, "-o", tmp_path / "m.aberra")
+    said = " ".join(said.split())
+    assert "w: written as '1234.56'; 'broken off' in line 7 is not, and counts as a gap" in said
     cells[5] = "-"
     said = run("fit", written(data, {"w": cells, "age": COLUMNS["whole"]}), "-o", tmp_path / "m2")
     assert "1 gap in 1 column takes the column's median" in " ".join(said.split())

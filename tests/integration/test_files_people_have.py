@@ -277,5 +277,10 @@ def test_mixed_columns_are_named_with_a_line(rows, tmp_path):
     recipe = fit(tmp_path / "rows.csv", robust="none").recipe
     said = "visits holds numbers but for 'many' (1 row) in line 10, so it is used as text"
     assert ("mixed", said) in recipe.choices
-    why = recipe.dropped["height"]
-    assert why.startswith("numbers but for 'tall' (2 rows) first in line 12")
+    said = "height: written as '1234.56'; 2 cells are not and count as gaps, the first 'tall' in"
+    assert ("numbers", f"{said} line 12") in recipe.choices
+    assert "height" in recipe.columns
+    mixed.loc[[9, 30, 31], "height"] = "tall"  # too many to be slips
+    mixed.to_csv(tmp_path / "rows.csv", index=False)
+    why = fit(tmp_path / "rows.csv", robust="none").recipe.dropped["height"]
+    assert why.startswith("numbers but for 'tall' (3 rows) first in line 12")

@@ -49,8 +49,8 @@ class RowScorer(Scorer):
     encode: Encode = parameter(
         StrOptions({"error", "auto"}),
         default="error",
-        doc="""What to do with columns of text: "error" refuses them, "auto" replaces every value
-        by how rare it is.""",
+        doc="""What to do with columns of text: "error" refuses them, "auto" reads the numbers and
+        dates that are written in one form, and replaces every other value by how rare it is.""",
     )
 
     n_features_in_: int = learnt("Number of columns (pixels times channels for images).")
@@ -287,7 +287,8 @@ class RowScorer(Scorer):
         for name in ("portrait_", "feedback_", "positions_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         if self.image_shape_ is None:
-            self.portrait_ = Portrait.of(table, self.column_names())
+            forms = None if self.reader_ is None else self.reader_.forms
+            self.portrait_ = Portrait.of(table, self.column_names(), forms)
 
     def _image_shape(self, X: ArrayLike, reset: bool) -> tuple[int, int, int] | None:
         shape = tuple(getattr(X, "shape", ()))

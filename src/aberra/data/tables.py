@@ -12,7 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from aberra.data.date_parts import EPOCH, numbers_of_dates, parts_of_dates
 from aberra.data.nested import refuse_nested
+from aberra.data.rarity import rarities, rarity_of
+from aberra.data.written import form_of, means, odd_places, read_as
+from aberra.declare import LATER
 from aberra.errors import DataError
 from aberra.words import count
 
@@ -20,16 +24,11 @@ Missing = Literal["error", "impute"]
 Encode = Literal["error", "auto"]
 
 LARGEST = 1e150  # beyond it the square of a number, and so a distance, overflows
-EPOCH = pd.Timestamp("1970-01-01", tz="UTC").as_unit("s")  # nanoseconds would end in 2262
 SHOWN = 5
 FILL = "Fill the gaps, drop the rows, or pass missing='impute'."
 
 NAMES, FEWEST_NAMES = 0.9, 20  # text with a larger share of distinct values names the rows
-HAIR = 1e-3  # between the first and the last of values that are equally rare
-PERIODS = {"day": 86400.0, "week": 7 * 86400.0, "year": 365.2425 * 86400.0}
-FEWEST_PERIODS = {"day": 2, "week": 2, "year": 2}  # that the training rows have to span
 WIDTH = {"value": 1, "rarity": 1, "elapsed": 1, "day": 2, "week": 2, "year": 2}
-IN_ORDER = 0.9  # share of rows that are not earlier than the row before
 
 KINDS = {"number": "numbers", "time": "dates", "duration": "durations", "text": "text"}
 
@@ -52,11 +51,16 @@ class TableReader:
 
     A number column keeps its values. With `encode="auto"` a column of text becomes how rare its
     value is, minus the logarithm of its share of the training rows; text that differs in nearly
-    every row only names the rows and is left out. A date becomes its time of the day, day of the
-    week and day of the year, as far as the training rows span several of them, each as a point
-    on a circle. What lies later than all training rows is not odd for that: the time that has
-    passed counts only where dates are not in order, so that they do more than say when a row was
-    written, and a later date counts as an ordinary one. With `missing="impute"` a gap in a column
+    every row only names the rows and is left out. Text in which nearly all cells (95 %) are numbers
+    or dates as people write them ("1.234,56 €", "12 %", "27.02.2026") is read as what it says, and
+    a cell that is written otherwise is a gap.
+
+    A date becomes its time of the day, day of the week and day of the year, as far as the training
+    rows span several of them, each as a point on a circle. What lies later than all training rows
+    is not odd for that: the time that has passed counts only where dates are not in order, so that
+    they do more than say when a row was written, and a later date counts as an ordinary one.
+
+    With `missing="impute"` a gap in a column
     of numbers takes the column's median, and a gap in text is a value of its own.
 
     Attributes
@@ -71,6 +75,8 @@ class TableReader:
         Rarity of each value of each text column, by position of the column.
     latest : dict
         The latest training date of each column of dates, and an ordinary one, by position.
+    forms : dict, optional
+        In which form each column of text is written that says numbers or dates, by position.
     """
 
     missing: Missing = "error"
@@ -81,6 +87,7 @@ class TableReader:
     rarity: dict[int, dict[str, float]] = field(default_factory=dict)
     latest: dict[int, list[float]] = field(default_factory=dict)
     unseen: float = 0.0
+    forms: dict[int, str] | None = field(default=None, metadata=LATER)
 
     def fit(self, table: pd.DataFrame) -> None:
         """Learn medians, the rarity of values and the parts of dates."""
@@ -92,57 +99,50 @@ class TableReader:
                 f"Text instead of numbers in {_names(table, odd)}. Drop it, encode it, "
                 "or pass encode='auto'."
             )
-        self.rarity = {
-            j: self._rarity(column) for j, column in _columns(table) if self.kinds[j] == "text"
-        }
+        text = [(j, column) for j, column in _columns(table) if self.kinds[j] == "text"]
+        found = {j: form for j, column in text if (form := form_of(column)) is not None}
+        self.forms = found or None
+        self.rarity = {j: rarity_of(column) for j, column in text if j not in found}
         self.parts = [self._parts(j, column) for j, column in _columns(table)]
         if not any(self.parts):
-            raise DataError("No column says anything about the rows: they only name or date them.")
+            raise DataError(
+                "No column says anything about the rows: they only name or date them, or are empty."
+            )
         if self.missing == "impute":
-            self.medians = self._medians(table)
+            self.medians = np.nanmedian(self._numbers(table), axis=0).tolist()
 
-    def _rarity(self, column: pd.Series[Any]) -> dict[str, float]:
-        counts = _labels(column).value_counts()
-        n = len(column) + 1.0
-        # A hair apart, so that two values of the same rarity can still be told from each other.
-        return {
-            str(label): float(np.log(n / (counts[label] + 1.0))) + HAIR * place / len(counts)
-            for place, label in enumerate(sorted(counts.index))
-        }
+    def meanings(self) -> list[str]:
+        """Return what the columns say: as `kinds`, but numbers and dates where text says them."""
+        forms = self.forms or {}
+        return [
+            means(forms[j]) or kind if j in forms else kind for j, kind in enumerate(self.kinds)
+        ]
 
     def _parts(self, j: int, column: pd.Series[Any]) -> list[str]:
-        if self.kinds[j] == "text":
+        meaning = self.meanings()[j]
+        if meaning == "text":
             values = column.dropna()
             named = len(values) >= FEWEST_NAMES and values.nunique() > NAMES * len(values)
             return [] if named else ["rarity"]
-        if self.kinds[j] != "time":
-            return ["value"]
         seconds = self._seconds(j, column)
         known = seconds[~np.isnan(seconds)]
+        if meaning != "time":
+            return ["value"] if len(known) or self.missing == "error" else []
         if not len(known):
             return []
         self.latest[j] = [float(known.max()), float(np.median(known))]
-        return _parts_of_dates(known)
+        return parts_of_dates(known)
 
     def owners(self) -> NDArray[np.int64]:
         """Return the column that each number comes from."""
         widths = [sum(WIDTH[part] for part in parts) for parts in self.parts]
         return np.repeat(np.arange(len(widths)), widths)
 
-    def _medians(self, table: pd.DataFrame) -> list[float]:
-        values = self._numbers(table)
-        empty = self.owners()[np.isnan(values).all(axis=0)]
-        if len(empty):
-            raise DataError(
-                f"No value at all in {_names(table, np.unique(empty))}, so there is nothing to "
-                "impute from. Drop what is empty."
-            )
-        return [float(median) for median in np.nanmedian(values, axis=0)]
-
     def transform(self, table: pd.DataFrame, fill: bool = True) -> NDArray[np.float64]:
         """Return the table as numbers; gaps are filled, or left to whoever can use them."""
         if self.missing == "error":
             self._refuse_gaps_in_text(table)
+            self._refuse_other_forms(table)
         values = self._numbers(table)
         if self.missing == "impute" and fill:
             gaps = np.isnan(values)
@@ -159,6 +159,17 @@ class TableReader:
             listed = [f"{name!r} ({count(n, 'row')})" for name, n in gaps.items() if n]
             raise DataError(f"Input X contains gaps in column {_shortened(listed)}. {FILL}")
 
+    def _refuse_other_forms(self, table: pd.DataFrame) -> None:
+        for j, form in (self.forms or {}).items():
+            column = table.iloc[:, j]
+            if len(odd := odd_places(column, form)):
+                raise DataError(
+                    f"Column {column.name!r} is written as {form!r}, but has "
+                    f"{str(column.iloc[odd[0]])!r} too ({count(len(odd), 'row')} are not in that "
+                    "form). Correct them, drop the rows, or pass missing='impute', for which they "
+                    "are gaps."
+                )
+
     def _numbers(self, table: pd.DataFrame) -> NDArray[np.float64]:
         values = np.empty((len(table), len(self.owners())), dtype=np.float64)
         place = 0
@@ -170,26 +181,19 @@ class TableReader:
 
     def _column(self, j: int, column: pd.Series[Any]) -> list[NDArray[np.float64]]:
         """Return the numbers that a column becomes."""
-        kind = self.kinds[j]
-        if kind == "text":
-            rare = _labels(column).map(self.rarity[j]).fillna(self.unseen)
-            return [np.asarray(rare, dtype=np.float64)]
+        meaning = self.meanings()[j]
+        if meaning == "text":
+            return [rarities(column, self.rarity[j], self.unseen)]
         seconds = self._seconds(j, column)
-        if kind != "time":
+        if meaning != "time":
             return [seconds]
-        latest, ordinary = self.latest[j]
-        found = []
-        for part in self.parts[j]:
-            if part == "elapsed":
-                found.append(np.where(seconds > latest, ordinary, seconds))
-            else:
-                angle = 2 * np.pi * (seconds / PERIODS[part])
-                found += [np.sin(angle), np.cos(angle)]
-        return found
+        return numbers_of_dates(seconds, self.parts[j], self.latest[j])
 
     def _seconds(self, j: int, column: pd.Series[Any]) -> NDArray[np.float64]:
         """Return the numbers of a column, dates and durations in seconds."""
         kind = self.kinds[j]
+        if self.forms is not None and j in self.forms:
+            return read_as(column, self.forms[j])
         try:
             if kind == "time":
                 column = pd.to_datetime(column, utc=True) - EPOCH
@@ -203,20 +207,6 @@ class TableReader:
                 f"Column {column.name!r} held {KINDS[kind]} when the model was fitted, but now "
                 f"holds something else: {str(error).splitlines()[0].rstrip('.')}."
             ) from error
-
-
-def _parts_of_dates(seconds: NDArray[np.float64]) -> list[str]:
-    """Return the parts of dates that repeat, and whether the time that passed says anything."""
-    span = float(np.ptp(seconds))
-    within_a_day = len(np.unique(seconds % PERIODS["day"])) > 1
-    parts = [
-        part
-        for part, periods in FEWEST_PERIODS.items()
-        if span >= periods * PERIODS[part] and (part != "day" or within_a_day)
-    ]
-    in_order = np.mean(np.diff(seconds) >= 0) if len(seconds) > 1 else 1.0
-    ordered = max(in_order, 1 - in_order) >= IN_ORDER
-    return parts if ordered else [*parts, "elapsed"]
 
 
 def plain(X: Any) -> Any:
@@ -377,17 +367,6 @@ def check_numbers(
 
 def _columns(table: pd.DataFrame) -> list[tuple[int, pd.Series[Any]]]:
     return [(j, table.iloc[:, j]) for j in range(table.shape[1])]
-
-
-def _labels(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return every value as text, whole numbers alike whether stored as 1 or as 1.0."""
-    return column.astype(object).map(_label)
-
-
-def _label(value: Any) -> str:
-    if pd.isna(value):
-        return "\0missing"
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _names(table: pd.DataFrame, positions: Any) -> str:

@@ -169,14 +169,17 @@ class _Usual:
     def __init__(self, model: RowScorer, rows: pd.DataFrame) -> None:
         self.quartiles = model.references_
         self.reader = model.reader_
-        self.kinds = model.column_kinds()
+        self.kinds = None if self.reader is None else self.reader.meanings()
         self.numbers = None if self.reader is None else self.reader.transform(rows)
         # The number that a column became; dates, which become several, have no words here.
         owners = np.arange(rows.shape[1]) if self.reader is None else self.reader.owners()
         self.place = np.searchsorted(owners, np.arange(rows.shape[1]))
+        self.left_out = set(range(rows.shape[1])) - set(owners.tolist())
 
     def __call__(self, i: int, j: int) -> str:
         """Say where the middle half of column j lies, or how many rows share row i's text."""
+        if j in self.left_out:
+            return ""
         kind = "number" if self.kinds is None else self.kinds[j]
         if kind == "number":
             low, high = (number(self.quartiles[q, self.place[j]], 3) for q in (0, 2))

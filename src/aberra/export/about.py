@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import aberra
-from aberra.data.tables import PERIODS
+from aberra.data.date_parts import PERIODS
 from aberra.explain.subject import Subject
 
 PLAIN = {"value"}
@@ -38,16 +38,19 @@ def preparation(model: Any) -> list[dict[str, Any]]:
 
 
 def _part(reader: Any, j: int, part: str) -> list[dict[str, Any]]:
+    form = (reader.forms or {}).get(j)
+    written = {} if form is None else {"written": form}
     if part == "value":
         unit = {"unit": "seconds"} if reader.kinds[j] == "duration" else {}
-        return [{"part": part, **unit}]
+        return [{"part": part, **written, **unit}]
     if part == "rarity":
         return [{"part": part, "values": reader.rarity[j], "otherwise": reader.unseen}]
     if part == "elapsed":
         latest, ordinary = reader.latest[j]
-        return [{"part": part, "unit": "seconds since 1970", "latest": latest, "later": ordinary}]
-    period = PERIODS[part]
-    return [{"part": part, "function": f, "period_seconds": period} for f in ("sine", "cosine")]
+        ends = {"latest": latest, "later": ordinary}
+        return [{"part": part, **written, "unit": "seconds since 1970", **ends}]
+    about = {"period_seconds": PERIODS[part], **written}
+    return [{"part": part, "function": f, **about} for f in ("sine", "cosine")]
 
 
 def stated(model: Any) -> list[str]:
@@ -56,7 +59,8 @@ def stated(model: Any) -> list[str]:
     if model.image_shape_ is not None:
         return [unchecked]
     found = []
-    foreign = sorted({one["column"] for one in preparation(model) if one["part"] not in PLAIN})
+    read = [one for one in preparation(model) if one["part"] not in PLAIN or "written" in one]
+    foreign = sorted({one["column"] for one in read})
     if foreign:
         found.append(
             f"Text and dates ({', '.join(foreign)}) are not read by the graph: its input are the "

@@ -10,6 +10,7 @@ import numpy as np
 from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.drift.portrait import ColumnPortrait, Portrait
 from aberra.data.tables import KINDS
+from aberra.data.written import means
 from aberra.model_file.kinds import damaged
 
 WHERE = "learnt.portrait_"
@@ -34,6 +35,8 @@ def _check_column(column: ColumnPortrait, where: str) -> None:
     text, numbers = column.categories, column.numbers
     if column.kind not in KINDS or (column.kind == "text") != (text is not None):
         damaged(f"{where}.kind", f"{column.kind!r} does not fit what is counted")
+    if column.form is not None and means(column.form) != column.kind:
+        damaged(f"{where}.form", f"{column.form!r} is no form of such a column")
     if (text is None) == (numbers is None):
         damaged(where, "a column holds either numbers or labels")
     if text is not None:

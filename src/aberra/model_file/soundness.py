@@ -16,6 +16,7 @@ from aberra.contract.feedback import Feedback
 from aberra.contract.members import Members
 from aberra.contract.rows import RowScorer
 from aberra.data.tables import KINDS, LARGEST, TableReader
+from aberra.data.written import means
 from aberra.declare import Within
 from aberra.explain.rounds import STOPPED
 from aberra.model_file.kinds import damaged
@@ -115,19 +116,27 @@ def check_marks(marks: Feedback) -> None:
 
 def check_reader(reader: TableReader, n: int) -> None:
     """Raise an error unless what turns columns into numbers knows each of n columns."""
-    kinds, parts = reader.kinds, reader.parts
+    kinds, parts, forms = reader.kinds, reader.parts, reader.forms or {}
     if len(kinds) != n or not set(kinds) <= set(KINDS):
         damaged("learnt.reader_.kinds", f"not one of {', '.join(KINDS)} for each of {n} columns")
-    if len(parts) != n or not all(set(p) <= BECOMES[k] for k, p in zip(kinds, parts, strict=True)):
+    if any(j >= n or kinds[j] != "text" or means(form) is None for j, form in forms.items()):
+        damaged("learnt.reader_.forms", "no form of numbers or dates, or not in a column of text")
+    said = reader.meanings()
+    if len(parts) != n or not all(set(p) <= BECOMES[k] for k, p in zip(said, parts, strict=True)):
         damaged("learnt.reader_.parts", f"no such numbers come from these {n} columns")
     if any(len(p) != len(set(p)) for p in parts) or not len(reader.owners()):
         damaged("learnt.reader_.parts", "a number comes twice, or none at all")
     n_medians = len(reader.owners()) if reader.missing == "impute" else 0
     if len(reader.medians) != n_medians:
         damaged("learnt.reader_.medians", f"{len(reader.medians)} numbers instead of {n_medians}")
-    if set(reader.rarity) != {j for j, kind in enumerate(kinds) if kind == "text"}:
+    _check_learnt(reader, said)
+
+
+def _check_learnt(reader: TableReader, said: list[str]) -> None:
+    """Refuse what a reader knows about text and dates if it is not there, or no number."""
+    if set(reader.rarity) != {j for j, kind in enumerate(said) if kind == "text"}:
         damaged("learnt.reader_.rarity", "other columns than those of text")
-    dates = {j for j, kind in enumerate(kinds) if kind == "time" and parts[j]}
+    dates = {j for j, kind in enumerate(said) if kind == "time" and reader.parts[j]}
     if not dates <= set(reader.latest) or any(len(v) != 2 for v in reader.latest.values()):
         damaged("learnt.reader_.latest", "not two numbers for every column of dates")
     rare = [value for column in reader.rarity.values() for value in column.values()]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from aberra.data.blocks.source import Blocks
-from aberra.data.sources.columns import ColumnChoice, odd_cells
+from aberra.data.sources.columns import TWO_WAYS, ColumnChoice, odd_cells
 from aberra.data.sources.table_file import TableFile
 from aberra.data.tables import kind_of
+from aberra.data.written import form_of, means, odd_places, two_ways
 from aberra.recipe import Choices
 from aberra.words import count
 from aberra.workflow.about import (
@@ -30,7 +32,11 @@ def data(file: TableFile, rows: pd.DataFrame, columns: ColumnChoice) -> Choices:
     size = f"{len(rows):,} rows, {len(columns.used)} of {rows.shape[1]} columns{comma}"
     lines = [("data", size), *_about_columns(columns)]
     for name in columns.used:
-        if kind_of(rows[name]) == "text" and (odd := odd_cells(rows[name], file.place_of)):
+        if kind_of(rows[name]) != "text":
+            continue
+        if two_ways(rows[name]):
+            lines.append(("mixed", f"{name} {TWO_WAYS}; it is used as text"))
+        elif (odd := odd_cells(rows[name], file.place_of)) and not form_of(rows[name]):
             lines.append(("mixed", f"{name} holds numbers but for {odd}, so it is used as text"))
     return [*lines, _about_names(columns)]
 
@@ -60,22 +66,53 @@ def _about_names(columns: ColumnChoice) -> tuple[str, str]:
 
 
 def training(
-    model: Any, gaps: pd.Series[Any], text: list[str], plan: Plan, ending: Ending
+    model: Any,
+    rows: pd.DataFrame,
+    gaps: pd.Series[Any],
+    plan: Plan,
+    ending: Ending,
+    place: Callable[[int], str],
 ) -> Choices:
     """Say how the model was trained and where its threshold lies.
 
-    `gaps` says how many each of the columns has.
+    `rows` are those that it saw, and `place` says where one is. `gaps` says how many each of the
+    columns has.
     """
+    forms = _forms(model, rows)
+    odd = {name: odd_places(rows[name], form) for name, form in forms.items()}
+    others = pd.Series({name: len(places) for name, places in odd.items()}, dtype=float)
+    gaps = gaps.add(others, fill_value=0)
+    text = [str(name) for name in rows if kind_of(rows[name]) == "text" and name not in forms]
     lines = [
         ("detector", about_method(plan)),
         ("robust training", about_ensemble(plan)),
         ("scaling", "by the detector, column by column: units do not matter"),
         ("missing values", _about_gaps(gaps, model.missing, model.sees_gaps)),
     ]
+    for name, form in forms.items():
+        kind = "dates" if means(form) == "time" else "numbers"
+        but = _about_others(rows[name], odd[name], place)
+        lines.append((kind, f"{name or NAMELESS}: written as {form!r}{but}"))
     if text:
         lines.append(("text", f"{', '.join(text)}: every value becomes how rare it is"))
     lines += about_ending(model, ending)
     return [*lines, threshold(model), ("seed", str(plan.seed))]
+
+
+def _forms(model: Any, rows: pd.DataFrame) -> dict[str, str]:
+    """Return how numbers and dates are written in columns of text, by name."""
+    forms = (None if model.reader_ is None else model.reader_.forms) or {}
+    return {str(rows.columns[j]): form for j, form in forms.items()}
+
+
+def _about_others(column: pd.Series[Any], odd: Any, place: Callable[[int], str]) -> str:
+    """Say which cells are not written like the others."""
+    if not len(odd):
+        return ""
+    shown, where = repr(str(column.iloc[odd[0]])), place(int(odd[0]))
+    if len(odd) == 1:
+        return f"; {shown} in {where} is not, and counts as a gap"
+    return f"; {count(len(odd), 'cell')} are not and count as gaps, the first {shown} in {where}"
 
 
 def threshold(model: Any) -> tuple[str, str]:

@@ -109,7 +109,7 @@ def _rounds(blocks: Blocks, look: FirstLook, plan: Plan, asked: Asked) -> tuple[
     table = rows if isinstance(rows, pd.DataFrame) else _named(rows, blocks.columns)
     columns = chosen(table.assign(**dict.fromkeys(blocks.unread, np.nan)), look.counts, asked)
     used = table[columns.used]
-    text = [name for name in columns.used if kind_of(used[name]) == "text"]
+    text = any(kind_of(column) == "text" for _, column in used.items())
     model = plan.model(missing=asked.missing, encode="auto" if text else "error")
     ending = fit_within(model, used, plan.minutes)
     if isinstance(model, Ensemble):
@@ -117,7 +117,9 @@ def _rounds(blocks: Blocks, look: FirstLook, plan: Plan, asked: Asked) -> tuple[
     gaps = pd.Series({name: look.counts[name].gaps for name in columns.used})
     choices = [
         *about_table.long_data(blocks, len(rows), columns),
-        *about_table.training(model, gaps, text, plan, ending),
+        *about_table.training(
+            model, used, gaps, plan, ending, lambda k: f"row {int(positions[k])}"
+        ),
     ]
     metrics = {}
     if asked.label_column is not None:

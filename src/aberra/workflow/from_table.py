@@ -251,7 +251,9 @@ def _learnt(table: TrainingTable, plan: Plan, missing: Missing) -> tuple[Any, Re
     metrics, evaluated = _measured(table, scores)
     choices = [
         *about_table.data(table.file, table.rows, table.columns),
-        *about_table.training(model, table.used.isna().sum(), table.text, plan, ending),
+        *about_table.training(
+            model, table.used, table.used.isna().sum(), plan, ending, table.file.place_of
+        ),
         *evaluated,
     ]
     return model, _recipe(table, model, scores, choices, metrics)

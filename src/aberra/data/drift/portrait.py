@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from aberra.data.date_parts import EPOCH
 from aberra.data.drift.distributions import Categories, Numbers
-from aberra.data.tables import EPOCH, as_frame, kind_of
+from aberra.data.tables import as_frame, kind_of
+from aberra.data.written import means, read_as
+from aberra.declare import LATER
 
 POINTS = ((50, 65), (500, 33))  # up to so many columns, so many points each
 FEWEST_POINTS = 17
@@ -33,6 +36,8 @@ class ColumnPortrait:
         The distribution of the values; None for text.
     categories : Categories or None
         The distribution of the labels; None unless the column holds text.
+    form : str, optional
+        How numbers or dates are written in a column of text, see `aberra.data.written`.
     """
 
     name: str
@@ -40,16 +45,18 @@ class ColumnPortrait:
     n_gaps: int
     numbers: Numbers | None
     categories: Categories | None
+    form: str | None = field(default=None, metadata=LATER)
 
     @classmethod
-    def of(cls, name: str, column: pd.Series[Any], n_points: int) -> Self:
+    def of(cls, name: str, column: pd.Series[Any], n_points: int, form: str | None = None) -> Self:
         """Return the portrait of a column of the training table."""
-        kind = kind_of(column)
+        kind = kind_of(column) if form is None else str(means(form))
         if kind == "text":
             labels = _labels(column)
             return cls(name, kind, len(column) - len(labels), None, Categories.of(labels))
-        values = _values(column, kind)
-        return cls(name, kind, len(column) - len(values), Numbers.of(values, n_points), None)
+        values = _values(column, kind, form)
+        n_gaps, numbers = len(column) - len(values), Numbers.of(values, n_points)
+        return cls(name, kind, n_gaps, numbers, None, form)
 
     def count(self, column: pd.Series[Any]) -> Self:
         """Return what the same column of other rows looks like, at the same points."""
@@ -58,7 +65,7 @@ class ColumnPortrait:
             counted = self.categories.count(labels)
             return replace(self, n_gaps=len(column) - len(labels), categories=counted)
         assert self.numbers is not None  # a column has one or the other
-        values = _values(column, self.kind)
+        values = _values(column, self.kind, self.form)
         return replace(self, n_gaps=len(column) - len(values), numbers=self.numbers.count(values))
 
     def __add__(self, other: Self) -> Self:
@@ -100,7 +107,7 @@ class Portrait:
     n_flagged: int = 0
 
     @classmethod
-    def of(cls, X: Any, names: list[str] | None) -> Self:
+    def of(cls, X: Any, names: list[str] | None, forms: Mapping[int, str] | None = None) -> Self:
         """Return the portrait of a training table.
 
         Parameters
@@ -108,12 +115,16 @@ class Portrait:
         X : array-like or DataFrame of shape (n, d)
         names : list of str or None
             What the columns are called; None numbers them.
+        forms : mapping, optional
+            How numbers or dates are written in columns of text, by position.
         """
         table = as_frame(X, infer=True)
         called = names or [f"column {j}" for j in range(table.shape[1])]
         n_points = next((q for most, q in POINTS if len(called) <= most), FEWEST_POINTS)
-        found = zip(called, _columns(table), strict=True)
-        columns = [ColumnPortrait.of(name, column, n_points) for name, column in found]
+        columns = [
+            ColumnPortrait.of(name, column, n_points, (forms or {}).get(j))
+            for j, (name, column) in enumerate(zip(called, _columns(table), strict=True))
+        ]
         return cls(columns, n_rows=len(table))
 
     def scored(self, scores: NDArray[np.float64], threshold: float) -> Self:
@@ -156,8 +167,11 @@ def _columns(table: pd.DataFrame) -> Iterator[pd.Series[Any]]:
     return (table.iloc[:, j] for j in range(table.shape[1]))
 
 
-def _values(column: pd.Series[Any], kind: str) -> NDArray[np.float64]:
+def _values(column: pd.Series[Any], kind: str, form: str | None) -> NDArray[np.float64]:
     """Return the numbers of a column without its gaps; a cell that is none counts as a gap."""
+    if form is not None:
+        values = read_as(column, form)
+        return values[~np.isnan(values)]
     if kind == "time":
         column = pd.to_datetime(column, utc=True, errors="coerce") - EPOCH
     if kind in ("time", "duration"):

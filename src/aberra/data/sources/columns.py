@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from aberra.data.tables import kind_of
+from aberra.data.written import form_of, two_ways
 from aberra.errors import DataError
 from aberra.words import count
 
@@ -16,6 +17,7 @@ NEARLY_ALL = 0.9  # share of distinct values above which text is a name, not a c
 
 COUNTER = "counts the rows"
 NAMES = "text, every value different: names the rows"
+TWO_WAYS = "can be read in two ways: write such numbers as 1234.5, and such dates as 2026-02-27"
 IDENTIFY = (COUNTER, NAMES)
 
 
@@ -94,14 +96,20 @@ def why_not(column: pd.Series[Any], place: Callable[[int], str] = "row {}".forma
     text = kind_of(column) == "text"
     if distinct == 1 and (not text or len(values) == len(column)):
         return "the same value everywhere"
-    if text and distinct > NEARLY_ALL * len(values) and (odd := odd_cells(column, place)):
-        return f"numbers but for {odd}: correct these cells to use the column"
-    if text and distinct > 1:
-        if distinct == len(values):
-            return NAMES
-        if distinct > NEARLY_ALL * len(values):
-            return "text, nearly every value different"
+    if text:
+        return _why_not_text(column, place)
     return COUNTER if _counts_rows(values, distinct) else None
+
+
+def _why_not_text(column: pd.Series[Any], place: Callable[[int], str]) -> str | None:
+    n, distinct = int(column.count()), column.nunique()
+    if distinct <= NEARLY_ALL * n or distinct == 1 or form_of(column) is not None:
+        return None
+    if odd := odd_cells(column, place):
+        return f"numbers but for {odd}: correct these cells to use the column"
+    if two_ways(column):
+        return TWO_WAYS
+    return NAMES if distinct == n else "text, nearly every value different"
 
 
 def odd_cells(column: pd.Series[Any], place: Callable[[int], str] = "row {}".format) -> str:
