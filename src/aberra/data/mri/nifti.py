@@ -184,11 +184,11 @@ def _opened(path: Path) -> Iterator[tuple[Any, list[gzip.GzipFile]]]:
 
 def _loaded(nib: Any, path: Path, held: ExitStack) -> tuple[Any, list[gzip.GzipFile]]:
     """Return an image and its packed files, which stay open until their checksums were reached."""
-    freesurfer = path.name.lower().endswith(".mgz")  # whose header ends behind the voxels
-    image = None if freesurfer else nib.load(path)
-    if freesurfer:
-        kind, files = nib.MGHImage, nib.MGHImage.filespec_to_file_map(path)
+    if path.name.lower().endswith(".mgz"):  # whose header ends behind the voxels
+        image, kind = None, nib.MGHImage
+        files = kind.filespec_to_file_map(path)
     else:
+        image = nib.load(path)
         kind, files = type(image), dict(image.file_map)
     packed = []
     for part, file in files.items():
