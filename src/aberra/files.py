@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from aberra.errors import AberraError, DataError
-from aberra.locks import NO_LINK, still_there, take
+from aberra.locks import NO_LINK, real, still_there, take
 
 TEMPORARY = ".aberra-tmp-"  # how the names of files begin that are not finished yet
 BINARY = getattr(os, "O_BINARY", 0)
@@ -36,7 +36,7 @@ def replacing(path: Path) -> Iterator[Path]:
     killed may leave it behind, never half a file under the name of the whole one, and the next
     writer of the same path takes it over.
     """
-    target = Path(os.path.realpath(path))  # a link stays a link
+    target = real(path)  # a link stays a link
     refuse_special(target)
     temporary, held = _workplace(target)
     try:

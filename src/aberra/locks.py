@@ -81,8 +81,9 @@ def only_one(
 ) -> AbstractContextManager[bool]:
     """Let one process, and one thread in it, at a time make or change `target`; the others wait.
 
-    The lock is a file beside the target, `.lock-NAME`, which is gone afterwards. Use this where the
-    target itself cannot be locked, because it is a folder or is replaced by a new file.
+    The lock is a file beside the target, `.lock-NAME`, which is gone afterwards; for a link it lies
+    where the link leads. Use this where the target itself cannot be locked, because it is a folder
+    or is replaced by a new file.
 
     Parameters
     ----------
@@ -136,7 +137,13 @@ def _opened(path: Path, keep: bool) -> int:
         ) from error
 
 
+def real(path: Path) -> Path:
+    """Return where a path leads, so that all names of one result share its lock and its pieces."""
+    return Path(os.path.realpath(path))
+
+
 def _beside(target: Path) -> Path:
+    target = real(target)
     return target.with_name(f".lock-{target.name}")
 
 

@@ -136,6 +136,24 @@ def test_tensors_that_carry_a_gradient():
     assert IntensityThreshold().fit(images).anomaly_map(images).shape == (12, 8, 8)
 
 
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (MultiView(random_state=0), X),
+        (ADC(OCSVM(), n_members=1, random_state=0), X),
+        (IADC(OCSVM(), n_members=1, max_rounds=1, random_state=0), X),
+        (IntensityThreshold(random_state=0), X[:, :, None, None] * np.ones((1, 1, 8, 8))),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_weights_may_be_tensors_of_any_kind(model, rows):
+    weights = torch.linspace(1.0, 2.0, 60, requires_grad=True)
+    expected = model.fit(rows, sample_weight=weights.detach().numpy()).anomaly_score(rows)
+    np.testing.assert_array_equal(
+        model.fit(rows, sample_weight=weights).anomaly_score(rows), expected
+    )
+
+
 def test_tensors_of_other_kinds():
     same_scores(torch.tensor(X).to_sparse(), X)
     short = torch.tensor(X).bfloat16()

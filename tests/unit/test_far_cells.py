@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from aberra import IADC
-from aberra.detectors.far_cells import NOWHERE, FarCells, far_cells
+from aberra.detectors.far_cells import CELLS, NOWHERE, FarCells, far_cells
 
 
 @pytest.fixture
@@ -134,3 +134,35 @@ def test_the_most_striking_cell_of_a_row_counts():
     edge = found.middle[0] + found.edge[0, 0]
     on_it, before = found.evidence(np.array([[edge * (1 + 1e-12), 0, 0], [edge - 1e-6, 0, 0]]))
     assert on_it > 0 == before
+
+
+def one_cell_after_the_other(found, rows):
+    best = np.zeros(len(rows))
+    for i, j in np.ndindex(rows.shape):
+        away = float(rows[i, j]) - found.middle[j]
+        for side, x in enumerate((away, -away)):
+            if x >= found.edge[side, j]:
+                far = found.nats[side, j] + np.log(np.array([x / found.reach[side, j]]))[0]
+                best[i] = max(best[i], far)
+    return best
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int64])
+@pytest.mark.parametrize("shape", [(9, 3), (40, 4000), (CELLS + 2, 2)])
+def test_many_columns_are_looked_at_together(shape, kind, monkeypatch):
+    """One at a time, thousands of columns took time by the square of their number."""
+    rng = np.random.default_rng(0)
+    found = far_cells(rng.normal(size=(60, shape[1])))
+    rows = 30 * rng.standard_t(2, size=shape)
+    if kind is not np.int64:
+        rows[rng.random(shape) < 0.01] = np.nan
+    rows[:, -1] = found.middle[-1]
+    rows = rows.astype(kind)
+    asked, log = [], np.log
+    monkeypatch.setattr(np, "log", lambda x: asked.append(1) or log(x))
+    given = found.evidence(rows)
+    assert len(asked) <= 2 * (rows.size // CELLS + 1)
+    monkeypatch.undo()
+    some = slice(0, 2000)
+    np.testing.assert_array_equal(given[some], one_cell_after_the_other(found, rows[some]))
+    assert (given > 0).any()

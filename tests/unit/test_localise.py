@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from torch.nn import functional as F
 
 from aberra import ADDM, DDPM, IADC, AnoDDPM, IntensityThreshold, SpatialAE, load, save
 from aberra.contract.maps import foreground, image_scores, upper_quantile
@@ -168,6 +169,28 @@ def test_smoothing_is_the_mean_of_the_neighbours_that_exist():
     maps = torch.tensor([[[[1.0, 2.0, 6.0]]]])
     assert smoothed(maps, 3).flatten().tolist() == [1.5, 3.0, 4.0]
     assert smoothed(maps, 1) is maps
+
+
+@pytest.mark.parametrize("side", [1, 3, 63, 65, 81, 139, 141, 16_383])
+def test_a_wide_square_is_the_mean_of_the_neighbours_that_exist(side):
+    maps = torch.rand(2, 1, 70, 40, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    expected = torch.empty_like(maps)
+    for i in range(70):
+        for j in range(40):
+            top, left = max(0, i - side // 2), max(0, j - side // 2)
+            square = maps[:, :, top : i + side // 2 + 1, left : j + side // 2 + 1]
+            expected[:, :, i, j] = square.mean(dim=(2, 3))
+    torch.testing.assert_close(smoothed(maps, side), expected)
+
+
+def test_no_square_is_wider_than_the_map(monkeypatch):
+    """A model file of 1 MB whose squares were wider than its maps took 39 seconds to load."""
+    pooled, pool = [], F.avg_pool2d
+    monkeypatch.setattr(
+        F, "avg_pool2d", lambda x, k, **more: pooled.append(k) or pool(x, k, **more)
+    )
+    smoothed(torch.zeros(1, 1, 70, 40), 16_383)
+    assert pooled == [(139, 1), (1, 79)]
 
 
 def test_a_localiser_without_draws_asks_its_network_once():

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from aberra.errors import DataError
-from aberra.locks import lock, only_one
+from aberra.locks import alone, lock, only_one
 
 HOLD = """
 import sys, time
@@ -130,3 +130,17 @@ def test_whoever_waited_for_a_lock_that_is_gone_waits_for_the_next(tmp_path):
         waiting.result(5)
     assert most == [1, 1, 1]
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links take rights there")
+@pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing yet"])
+def test_a_link_and_where_it_leads_are_one_result(there, tmp_path):
+    """Two runs wrote one file at a time, one of them through a link."""
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far" / "out.csv", tmp_path / "link.csv"
+    link.symlink_to(target)
+    if there:
+        target.touch()
+    for first, second in ((target, link), (link, target)):
+        with alone(first), pytest.raises(DataError, match="Another run is writing"), alone(second):
+            raise AssertionError("the lock was given")

@@ -7,6 +7,7 @@ import nibabel as nib
 import numpy as np
 import pytest
 
+from aberra.data.mri import nifti
 from aberra.data.mri.files import find_volumes, read_volume, stem
 from aberra.data.mri.nifti import is_nifti, read_mask, read_nifti, write_nifti
 from aberra.data.mri.volume import Volume
@@ -270,3 +271,39 @@ def test_a_file_that_is_not_packed_holds_at_least_its_voxels(save):
     with pytest.raises(DataError, match="cut short or damaged") as raised:
         read_nifti(path)
     assert "room for" not in str(raised.value)
+
+
+def packed_scan(folder, kind):
+    """A scan whose voxels are all there, whatever else is wrong with its file."""
+    image = nib.Nifti1Image(numbers(), AFFINE)
+    if kind == "img.gz":
+        nib.save(nib.Nifti1Pair(numbers(), AFFINE), folder / "scan.img.gz")
+    else:
+        nib.save(
+            image if kind == "nii.gz" else nib.MGHImage(numbers(), AFFINE), folder / f"scan.{kind}"
+        )
+    return folder / f"scan.{kind}"
+
+
+DAMAGE = {
+    "another checksum": lambda data: data[:-8] + bytes([data[-8] ^ 1]) + data[-7:],
+    "no checksum": lambda data: data[:-8],
+    "one bit": lambda data: data[:-20] + bytes([data[-20] ^ 4]) + data[-19:],
+    "endless": lambda data: gzip.compress(gzip.decompress(data) + bytes(5000)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+@pytest.mark.parametrize("kind", ["nii.gz", "mgz", "img.gz"])
+def test_a_packed_scan_is_read_to_its_checksum(kind, damage, tmp_path, monkeypatch):
+    monkeypatch.setattr(nifti, "REST", 4000)
+    path = packed_scan(tmp_path, kind)
+    if kind == "img.gz":
+        np.testing.assert_array_equal(read_mask(path, read_nifti(path)), numbers() > 0)
+    np.testing.assert_array_equal(read_nifti(path).array, numbers())
+    raw = gzip.decompress(path.read_bytes())
+    path.write_bytes(DAMAGE[damage](gzip.compress(raw, 0)))  # stored: every flip is in the voxels
+    with pytest.raises(DataError, match=rf"scan\.{kind} .*damaged"):
+        read_nifti(path)
+    with pytest.raises(DataError, match=rf"scan\.{kind} .*damaged"):
+        read_mask(path, Volume(numbers().astype(np.float32), AFFINE))

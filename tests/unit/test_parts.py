@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 import threading
 
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 from aberra import MultiView
 from aberra.errors import DataError
 from aberra.scoring.folder import ResultFolder
-from aberra.scoring.parts import Parts
+from aberra.scoring.parts import Parts, check_output
 from aberra.workflow import score
+from aberra.workflow.outcome import check_model_place, checkpoint_folder
 
 SCHEMA = pa.schema([("row", pa.int64()), ("score", pa.float64())])
 
@@ -54,6 +56,20 @@ def test_what_lies_where_the_pieces_go_is_left_alone(what, tmp_path):
         Parts(output, "mine", 4).begin()
     assert folder.lstat() == before
     assert list((tmp_path / "mine").iterdir()) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links take rights there")
+def test_pieces_lie_where_a_link_leads(tmp_path):
+    (tmp_path / "far").mkdir()
+    target, link = tmp_path / "far" / "out.csv", tmp_path / "link.csv"
+    link.symlink_to(target)
+    assert Parts(link, "mine", 4).folder == Parts(target, "mine", 4).folder
+    assert checkpoint_folder(link) == checkpoint_folder(target)
+    target.parent.rmdir()
+    with pytest.raises(DataError, match=r"no folder .*far"):
+        check_output(link)
+    with pytest.raises(DataError, match=r"no folder .*far"):
+        check_model_place(link, tmp_path / "data.csv")
 
 
 def test_a_missing_or_short_piece_stops_the_join(tmp_path):

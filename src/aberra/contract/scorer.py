@@ -20,6 +20,7 @@ from sklearn.utils.metaestimators import available_if
 
 from aberra import thresholds
 from aberra.contract.members import Data, Members, Scores
+from aberra.data.tables import plain
 from aberra.declare import estimator, learnt, parameter
 from aberra.errors import DataError
 from aberra.ordinary import Bulk, bulk, discoveries
@@ -235,6 +236,7 @@ def checked_weights(sample_weight: ArrayLike | None, data: Data) -> NDArray[np.f
 
     Only their ratios mean something; weights that add up to 1 would all but stop a network.
     """
-    w = check_sample_weight(sample_weight, data, dtype=np.float64, ensure_non_negative=True)
+    given = plain(sample_weight)
+    w = check_sample_weight(given, data, dtype=np.float64, ensure_non_negative=True)
     w = w / w.max()  # first: the sum of large weights may overflow
     return w / w[w > 0].mean()

@@ -16,6 +16,7 @@ GAP = 0.75  # of the distance from the median to where it begins
 MOST_BEYOND = 0.1  # of the rows; a larger group is a kind of its own
 FEWEST_VALUES = 30  # in a column of fewer, every value lies beyond a gap
 NOWHERE = 1e300
+CELLS = 1 << 16  # looked at together
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,16 @@ class FarCells:
     def evidence(self, rows: NDArray[Any]) -> Array:
         """Return how rare and how far the most striking cell of each row is, in nats."""
         found = np.zeros(len(rows))
-        for j in np.flatnonzero((self.edge < NOWHERE).any(axis=0)):
-            away = rows[:, j].astype(np.float64) - self.middle[j]
-            for side, x in enumerate((away, -away)):
-                beyond = x >= self.edge[side, j]  # a gap in the data is not
-                far = self.nats[side, j] + np.log(x[beyond] / self.reach[side, j])
-                found[beyond] = np.maximum(found[beyond], far)
+        width = max(1, CELLS // max(1, len(rows)))
+        for start in range(0, rows.shape[1], width):
+            some = slice(start, start + width)
+            away = rows[:, some].astype(np.float64) - self.middle[some]
+            for x, edge, reach, nats in (
+                (away, self.edge[0, some], self.reach[0, some], self.nats[0, some]),
+                (-away, self.edge[1, some], self.reach[1, some], self.nats[1, some]),
+            ):
+                row, j = np.nonzero(x >= edge)  # a gap in the data is not
+                np.maximum.at(found, row, nats[j] + np.log(x[row, j] / reach[j]))
         return found
 
 

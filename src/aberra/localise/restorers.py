@@ -22,6 +22,8 @@ Error = Literal["squared", "absolute", "net", "darker", "brighter"]
 
 NET = 3  # pixels a side over which the two sides of a shifted outline cancel
 
+WIDE = 64  # pixels a side from which on a square is taken as its rows, then its columns
+
 TILE = 16  # images that are restored together
 
 
@@ -54,10 +56,20 @@ class MapStyle:
 
 
 def smoothed(maps: Tensor, side: int) -> Tensor:
-    """Return the mean over a square around each pixel; beyond the border nothing counts."""
+    """Return the mean over a square around each pixel; beyond the border nothing counts.
+
+    The time of a small square grows with its pixels. A wide one is cut off where it holds the whole
+    map, and is the mean of the means of its rows, so that its time grows with its side only.
+    """
     if side == 1:
         return maps
-    return F.avg_pool2d(maps, side, stride=1, padding=side // 2, count_include_pad=False)
+    if side < WIDE:
+        return F.avg_pool2d(maps, side, stride=1, padding=side // 2, count_include_pad=False)
+    tall, broad = (min(side, 2 * length - 1) for length in maps.shape[2:])
+    for square in ((tall, 1), (1, broad)):
+        pad = (square[0] // 2, square[1] // 2)
+        maps = F.avg_pool2d(maps, square, stride=1, padding=pad, count_include_pad=False)
+    return maps
 
 
 @dataclass

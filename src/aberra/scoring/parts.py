@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from aberra.errors import DataError
 from aberra.files import refuse_special, replacing, write_atomically
+from aberra.locks import real
 
 MANIFEST = "manifest.json"
 RUN = b"aberra-run"  # under which a piece keeps the fingerprint of its run, and its place in it
@@ -52,7 +53,8 @@ class Parts:
     @property
     def folder(self) -> Path:
         """Where the pieces are."""
-        return self.output.with_name(f"{self.output.name}.parts")
+        output = real(self.output)
+        return output.with_name(f"{output.name}.parts")
 
     def begin(self) -> int:
         """Return how many full pieces are finished already, from the first on without a gap."""
@@ -150,8 +152,8 @@ def check_output(output: Path) -> None:
             f"The scores of a table go to a file that ends in .parquet or .csv, not to {output}."
         )
     refuse_special(output)
-    if not output.parent.is_dir():
-        raise DataError(f"There is no folder {output.parent}. Create it first.")
+    if not (folder := real(output).parent).is_dir():
+        raise DataError(f"There is no folder {folder}. Create it first.")
     if output.is_dir():
         raise DataError(f"{output} is a folder. Give the name of a file.")
 

@@ -14,7 +14,7 @@ from aberra import model_file
 from aberra.errors import DataError
 from aberra.explain.doubts import AS_IADC_WOULD
 from aberra.files import refuse_special, refuse_to_overwrite, starts_with
-from aberra.locks import alone
+from aberra.locks import alone, real
 from aberra.model_file.container import MAGIC
 from aberra.progress import keeping_trainings
 from aberra.recipe import Recipe
@@ -95,8 +95,8 @@ def check_model_place(output: Path, data: Path) -> None:
         raise DataError(f"{output} already exists and is not a model. Choose another name.")
     if output.is_dir():
         raise DataError(f"{output} is a folder. Give the name of a file, such as model.aberra.")
-    if not output.parent.is_dir():
-        raise DataError(f"There is no folder {output.parent}. Create it first.")
+    if not (folder := real(output).parent).is_dir():
+        raise DataError(f"There is no folder {folder}. Create it first.")
     if checkpoint_folder(output).is_file():
         raise DataError(
             f"Unfinished training would be kept in the folder {checkpoint_folder(output)}, but "
@@ -106,6 +106,7 @@ def check_model_place(output: Path, data: Path) -> None:
 
 def checkpoint_folder(output: Path) -> Path:
     """Return where an unfinished training of a localiser is kept."""
+    output = real(output)
     return output.with_name(f"{output.name}.training")
 
 

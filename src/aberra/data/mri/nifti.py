@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ REPAIR = "Copy it again from where it came from, or leave it out."
 DEFLATE = 1032  # gzip makes nothing smaller than by this factor
 FREESURFER = (".mgz", ".mgh")
 PACKED = (".gz", ".mgz")
+REST, PIECE = 1 << 26, 1 << 20  # bytes that may follow the voxels, and how many are read at once
 PAIRED, HEADERS = ".img", (".hdr", ".HDR")  # Analyze, and NIfTI in two files
 
 
@@ -65,8 +69,7 @@ def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
     source = Path(path)
     if axes is not None:
         direction_matrix(axes)  # a wrong argument is not the file's fault
-    image = _open(source)
-    with reading(source, REPAIR):
+    with _opened(source) as (image, packed), reading(source, REPAIR):
         check_kind(image.get_data_dtype(), str(source))
         shape = image.shape
         while len(shape) > 3 and shape[-1] == 1:  # some tools write a time axis of length one
@@ -77,7 +80,7 @@ def read_nifti(path: str | Path, axes: str | None = None) -> Volume:
                 "the time point, echo or direction that is meant as a file of its own."
             )
         _check_header(image.header, source, axes)
-        array = _voxels(image, source).reshape(shape)
+        array = _voxels(image, packed, source).reshape(shape)
         space = int(image.header["sform_code"]) or int(image.header["qform_code"]) or 1
         return Volume(array, np.asarray(image.affine, np.float64), source, axes, space)
 
@@ -89,10 +92,9 @@ def read_mask(path: str | Path, scan: Volume, *, may_be_empty: bool = False) -> 
     none.
     """
     source = Path(path)
-    image = _open(source)
-    with reading(source, REPAIR):
+    with _opened(source) as (image, packed), reading(source, REPAIR):
         check_kind(image.get_data_dtype(), str(source))
-        array = _voxels(image, source)
+        array = _voxels(image, packed, source)
     check_mask(array, scan, str(source), may_be_empty)
     if not np.allclose(image.affine, scan.affine, atol=1e-2):
         raise DataError(
@@ -159,20 +161,42 @@ def write_nifti(path: str | Path, array: NDArray[Any], like: Volume, description
     return target
 
 
-def _open(path: Path) -> Any:
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[Any, list[gzip.GzipFile]]]:
+    """Yield an image whose voxels are still in its files, and those files that gzip packed."""
     if not path.exists():
         raise DataError(f"There is no file {path}.")
     refuse_special(path)
     nib = need("nibabel", "mri", "Reading scans")
-    try:
-        image = _as_nifti(nib, nib.load(path), path)
-    except DataError:
-        raise
-    except Exception as error:  # a damaged header raises nearly anything
-        raise DataError(f"{path} is no NIfTI file, or a damaged one: {error}.") from error
-    if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
-        raise DataError(f"{path} is a file of type {type(image).__name__}. Convert it to NIfTI.")
-    return image
+    with ExitStack() as held:
+        try:
+            image, packed = _loaded(nib, path, held)
+            image = _as_nifti(nib, image, path)
+        except DataError:
+            raise
+        except Exception as error:  # a damaged header raises nearly anything
+            raise DataError(f"{path} is no NIfTI file, or a damaged one: {error}.") from error
+        if not isinstance(image, nib.Nifti1Pair):  # NIfTI-2 derives from it
+            kind = type(image).__name__
+            raise DataError(f"{path} is a file of type {kind}. Convert it to NIfTI.")
+        yield image, packed
+
+
+def _loaded(nib: Any, path: Path, held: ExitStack) -> tuple[Any, list[gzip.GzipFile]]:
+    """Return an image and its packed files, which stay open until their checksums were reached."""
+    if path.name.lower().endswith(".mgz"):  # whose header ends behind the voxels
+        image, kind = None, nib.MGHImage
+        files = kind.filespec_to_file_map(path)
+    else:
+        image = nib.load(path)
+        kind, files = type(image), dict(image.file_map)
+    packed = []
+    for part, file in files.items():
+        if str(file.filename).lower().endswith(PACKED):
+            stream = held.enter_context(gzip.GzipFile(file.filename))
+            packed.append(stream)
+            files[part] = nib.FileHolder(file.filename, stream)
+    return (kind.from_file_map(files, mmap=False) if packed else image), packed
 
 
 def _as_nifti(nib: Any, image: Any, path: Path) -> Any:
@@ -189,14 +213,30 @@ def _as_nifti(nib: Any, image: Any, path: Path) -> Any:
     return image
 
 
-def _voxels(image: Any, path: Path) -> NDArray[np.float32]:
+def _voxels(image: Any, packed: list[gzip.GzipFile], path: Path) -> NDArray[np.float32]:
     _check_size(image, path)
     try:
-        return np.asarray(image.get_fdata(dtype=np.float32, caching="unchanged"))
+        array = np.asarray(image.get_fdata(dtype=np.float32, caching="unchanged"))
+        for stream in packed:
+            _read_rest(stream, path)
+    except DataError:
+        raise
     except Exception as error:  # the decompressor and NumPy have errors of their own
         raise DataError(
             f"{path} is cut short or damaged ({error}). Copy it again from where it came from."
         ) from error
+    return array
+
+
+def _read_rest(stream: gzip.GzipFile, path: Path) -> None:
+    """Read what is behind the voxels: gzip compares the checksum only at the end of a file."""
+    last = stream.tell() + REST
+    while stream.read(PIECE):
+        if stream.tell() > last:
+            raise DataError(
+                f"{path} is damaged: more than {REST:,} bytes follow its voxels. Copy it again "
+                "from where it came from."
+            )
 
 
 def _check_size(image: Any, path: Path) -> None:
