@@ -152,7 +152,8 @@ def check_output(output: Path) -> None:
             f"The scores of a table go to a file that ends in .parquet or .csv, not to {output}."
         )
     refuse_special(output)
-    if not (folder := real(output).parent).is_dir():
+    folder = real(output).parent if output.is_symlink() else output.parent
+    if not folder.is_dir():
         raise DataError(f"There is no folder {folder}. Create it first.")
     if output.is_dir():
         raise DataError(f"{output} is a folder. Give the name of a file.")
