@@ -150,6 +150,13 @@ def starts_with(path: Path, first: bytes) -> bool:
         return opened.read(len(first)) == first
 
 
+def check_folder_of(output: Path) -> None:
+    """Raise an error if the folder that a result goes to is not there; a link is followed."""
+    folder = real(output).parent if output.is_symlink() else output.parent
+    if not folder.is_dir():
+        raise DataError(f"There is no folder {folder}. Create it first.")
+
+
 def refuse_special(path: Path) -> None:
     """Raise an error if there is something that is neither a file nor a folder: a device, a pipe.
 

@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from aberra.errors import DataError
-from aberra.files import refuse_special, replacing, write_atomically
+from aberra.files import check_folder_of, refuse_special, replacing, write_atomically
 from aberra.locks import real
 
 MANIFEST = "manifest.json"
@@ -152,9 +152,7 @@ def check_output(output: Path) -> None:
             f"The scores of a table go to a file that ends in .parquet or .csv, not to {output}."
         )
     refuse_special(output)
-    folder = real(output).parent if output.is_symlink() else output.parent
-    if not folder.is_dir():
-        raise DataError(f"There is no folder {folder}. Create it first.")
+    check_folder_of(output)
     if output.is_dir():
         raise DataError(f"{output} is a folder. Give the name of a file.")
 

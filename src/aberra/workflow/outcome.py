@@ -13,7 +13,7 @@ from typing import Any
 from aberra import model_file
 from aberra.errors import DataError
 from aberra.explain.doubts import AS_IADC_WOULD
-from aberra.files import refuse_special, refuse_to_overwrite, starts_with
+from aberra.files import check_folder_of, refuse_special, refuse_to_overwrite, starts_with
 from aberra.locks import alone, real
 from aberra.model_file.container import MAGIC
 from aberra.progress import keeping_trainings
@@ -95,8 +95,7 @@ def check_model_place(output: Path, data: Path) -> None:
         raise DataError(f"{output} already exists and is not a model. Choose another name.")
     if output.is_dir():
         raise DataError(f"{output} is a folder. Give the name of a file, such as model.aberra.")
-    if not (folder := real(output).parent).is_dir():
-        raise DataError(f"There is no folder {folder}. Create it first.")
+    check_folder_of(output)
     if checkpoint_folder(output).is_file():
         raise DataError(
             f"Unfinished training would be kept in the folder {checkpoint_folder(output)}, but "
