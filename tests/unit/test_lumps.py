@@ -59,13 +59,15 @@ def test_rows_of_a_value_are_spread_over_its_part():
         (column(50, 50), True),
         (column(49, 30, 21), False),  # no value is held by most
         (column(100), False),
-        (column(*[60] + [4] * 11), True),
-        (column(*[60] + [4] * 12), False),  # a count
+        (column(*[60] + [5] * 11), True),
+        (column(*[60] + [5] * 12), False),  # a count
         (np.r_[column(900, 80, 17), [[6.0]] * 3], True),  # up to three times as far out
         (np.r_[column(900, 80, 17), [[7.0]] * 3], False),  # an error
         (np.r_[column(900, 80), [[7.0]] * 20], True),  # no error: it is not rare
         (np.r_[column(995, 3), [[3.0]] * 2], True),  # all are rare: by the nearest of them
         (np.r_[column(995, 3), [[4.0]] * 2], False),
+        (np.r_[column(70, 20, 5), [[9.0]] * 4], False),  # in a small table four rows are few
+        (np.r_[column(70, 20, 5), [[9.0]] * 5], True),
     ],
 )
 def test_which_columns_hold_few_values(x, is_lumped):

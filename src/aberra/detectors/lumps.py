@@ -24,7 +24,8 @@ Array = NDArray[np.float64]
 
 MOST_VALUES = 12  # counts and amounts have more, and how far out they lie says something
 MOSTLY = 0.5  # share of the rows that hold the commonest value
-RARE, FURTHER = 0.01, 3.0  # a rarer value so many times further out than the others is an error
+RARE, FEW = 0.01, 5  # a value of a smaller share, or of fewer rows,
+FURTHER = 3.0  # and so many times further out than the others, is an error
 EDGE = 1e-4  # of a value's part of the normal, on either side, stays free
 
 
@@ -107,6 +108,6 @@ def _is_lumped(values: Array, counts: NDArray[Any]) -> bool:
     if counts[common] < MOSTLY * counts.sum():
         return False
     away = np.abs(np.delete(values, common) - values[common])
-    rare = np.delete(counts, common) < RARE * counts.sum()
+    rare = np.delete(counts, common) < max(RARE * counts.sum(), FEW)
     usual = away.min() if rare.all() else away[~rare].max()
     return bool(away.max() <= FURTHER * usual)
