@@ -179,6 +179,10 @@ REASONS: tuple[Reason, ...] = (
            "Div -> Mult",
            "values count from that of the first row, so a variance is 0 or at least an n-th of the "
            "mean square, and a tree has at most 256 rows"),
+    Reason(E, "detectors/robust_covariance.py", "if n <= d:", "LtE -> Lt",
+           "of as many rows as columns both ways give the same inverse"),
+    Reason(E, "detectors/inverse_covariance.py", "factor = cho_factor(", "True -> False",
+           "which triangle of a symmetric matrix is used"),
     Reason(E, "thresholds.py", "return float(max(upper[np.flatnonzero(below_chord > deepest",
            "Gt -> GtE", "no depth is a billionth less than the deepest to the last digit"),
     Reason(E, "detectors/training.py", "return np.concatenate([part.reshape(len(part), -1)",

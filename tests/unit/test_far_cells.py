@@ -67,7 +67,14 @@ def test_a_new_row_far_beyond_a_clean_table_is_flagged():
 
 def test_forged_gaps_are_refused():
     with pytest.raises(ValueError, match="median"):
-        FarCells(np.zeros(1), np.ones((2, 1)), np.zeros((2, 1)), np.ones((2, 1)))
+        FarCells(np.zeros(1), np.ones((2, 1)), np.array([[1.0], [0.0]]), np.ones((2, 1)))
+
+
+def test_a_gap_may_begin_at_the_quartile_itself():
+    x = np.r_[np.linspace(-10, 10, 95), [40.0] * 5]
+    x[55:95] = 10.0  # the last value before the gap, which a quarter of the rows have
+    found = far_cells(x[:, None]).evidence(x[:, None])
+    np.testing.assert_array_equal(found > 0, x == 40)
 
 
 @pytest.mark.slow

@@ -93,6 +93,7 @@ def test_only_columns_of_few_values_are_moved():
     [
         ([0.0], [1.0]),
         ([1.0, 0.0], [0.5, 0.5]),
+        ([0.0, 2.0, 1.0], [0.2, 0.4, 0.4]),
         ([0.0, np.inf], [0.5, 0.5]),
         ([0.0, 1.0], [1.0, 0.0]),
         ([0.0, 1.0], [0.5, 0.6]),
@@ -155,7 +156,7 @@ def test_the_covariance_of_few_rows_is_shrunk_as_scikit_learn_does():
         rows = generator.normal(size=(n, d)) @ generator.normal(size=(d, d))
         A = (rows - rows.mean(axis=0)) / np.sqrt(n)
         expected = oas(rows)[1]
-        for product in (A.T @ A, A @ A.T):
+        for product in (A.T @ A, A @ A.T, 1e-6 * A @ A.T):
             assert shrinkage(product, n, d) == pytest.approx(expected)
     assert shrinkage(np.eye(3), 5, 3) == 1.0
 
@@ -176,3 +177,12 @@ def test_a_file_keeps_where_values_lie(tmp_path):
     again = load(tmp_path / "m.aberra")
     assert len(again.members_.lens.lumps) == 1
     assert again.anomaly_score(rows).tobytes() == model.anomaly_score(rows).tobytes()
+
+
+def test_every_member_looks_at_the_columns_of_the_lens():
+    rows, _ = with_flag(0.1)
+    views = MultiView(random_state=0).fit(rows).members_
+    fewer = MultiView(random_state=0).fit(rows[:, :3]).members_.members[0]
+    for some in ([views.members[0], fewer], [fewer, views.members[0]]):
+        with pytest.raises(ValueError, match="other columns than the lens"):
+            replace(views, members=some)

@@ -17,7 +17,6 @@ from rich.table import Table
 from aberra.cli.long_tables import Address, Unreadable
 from aberra.cli.shell import Exit, choice, command, loading, shell
 from aberra.scoring import Reasons
-from aberra.scoring.odd_cells import as_dicts, sentences
 from aberra.words import count, percent
 
 if TYPE_CHECKING:
@@ -211,6 +210,8 @@ def _place(output: Path) -> Iterator[Path]:
 def _tell_beside(found: ScoredTable) -> None:
     """Say on standard error what the scores on standard output do not say."""
     if not (shell().quiet or shell().json):
+        from aberra.scoring.odd_cells import sentences
+
         flagged = f"{count(found.n_rows, 'row')}, {found.n_flagged:,} flagged."
         verdict = "" if found.drift is None else _drift(found.drift.verdict, found.drift.why)
         said = [flagged, *sentences(found.odd_cells), verdict]
@@ -218,6 +219,8 @@ def _tell_beside(found: ScoredTable) -> None:
 
 
 def _tell_table(found: ScoredTable) -> None:
+    from aberra.scoring.odd_cells import as_dicts, sentences
+
     speaker = shell()
     for remark in found.remarks:
         speaker.say(f"Note: {remark}")
