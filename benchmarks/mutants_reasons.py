@@ -122,6 +122,8 @@ REASONS: tuple[Reason, ...] = (
            "NumPy finds out any side that is negative"),
     Reason(E, "detectors/scaling.py", 'gaps = numbers.dtype.kind == "f"', "And -> Or",
            "without gaps both ways of counting give the same bytes, as 300 tables did"),
+    Reason(E, "detectors/far_cells.py", "CELLS = 1 << 16", "1 -> 2",
+           "how many cells are looked at together"),
     Reason(E, "detectors/far_cells.py", "NOWHERE = 1e300", "1e+300 -> 2e+300",
            "no column has either number"),
     Reason(E, "detectors/network.py", "return IMAGE_TILE if scaling.shift.size == 1", "1 -> 2",
