@@ -101,7 +101,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "detectors/rsrae.py": (*NETWORKS[1:], PARTS),
     "detectors/scaling.py": _unit("scaling", "multiview"),
     "detectors/training.py": COMPILED,
-    "localise/base.py": (*LOCALISE, *_unit("nearest", "adapt")),
+    "localise/base.py": (*LOCALISE, *_unit("nearest", "adapt"), MAPS),
     "localise/diffusion.py": _unit("diffusion_settings", "adapt", "localise"),
     "localise/diffusion_settings.py": _unit("diffusion_settings"),
     "localise/findings.py": (*_unit("findings"), *SCORED),

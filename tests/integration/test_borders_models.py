@@ -67,6 +67,16 @@ def sound(tmp_path_factory):
     return files
 
 
+def test_sound_models_are_loaded_and_score(sound, tmp_path):
+    rng = np.random.default_rng(0)
+    rows, images = rng.normal(size=(5, 3)), rng.random((5, 1, 16, 16)).astype(np.float32)
+    frame = pd.DataFrame({"a": rows[:, 0], "ward": ["n", "s", "n", "s", "n"]})
+    asked = {"text": frame, "map": images, "near": images}
+    for name, content in sound.items():
+        (tmp_path / name).write_bytes(content)
+        assert np.isfinite(load(tmp_path / name).anomaly_score(asked.get(name, rows))).all()
+
+
 def set_at(path, value):
     """Return an edit of the manifest: what is at the path becomes the value."""
 

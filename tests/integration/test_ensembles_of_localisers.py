@@ -30,6 +30,17 @@ def fitted(kind, images, weight=None):
     return model.fit(images, sample_weight=weight)
 
 
+def test_members_see_images_of_their_own_unless_they_are_told_otherwise(images):
+    scores = {
+        resample: ADC(FLOOR, n_members=2, resample=resample, random_state=0)
+        .fit(images)
+        .anomaly_score(images)
+        for resample in ("auto", True, False)
+    }
+    np.testing.assert_array_equal(scores["auto"], scores[True])
+    assert (scores["auto"] != scores[False]).any()
+
+
 @pytest.mark.parametrize("kind", [ADC, IADC])
 def test_the_map_threshold_counts_training_images_by_the_trust_in_them(kind, images):
     model = fitted(kind, images)

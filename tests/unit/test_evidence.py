@@ -40,6 +40,17 @@ def test_codes_that_never_meet(rng):
     np.testing.assert_allclose(nats[2], 0.5 * (np.log(expected / 0.5) - 1))
 
 
+def test_gaps_and_new_codes_meet_nobody(rng):
+    a = rng.integers(0, 3, 900).astype(float)
+    X = np.column_stack([a, (a + rng.integers(0, 2, 900)) % 3])
+    X[0, 1] = np.nan
+    found = evidence(X)
+    assert len(found.pairs) == 1
+    nats = found.nats(np.array([[0.0, np.nan], [5.0, 0.0], [5.0, np.nan], [0.0, 0.0]]))
+    alone = replace(found, pairs=[]).nats(np.array([[0.0, np.nan], [5.0, 0.0], [5.0, np.nan]]))
+    np.testing.assert_array_equal(nats, [*alone, 0.0])
+
+
 @pytest.mark.parametrize("lonely", [-1.0, 3.0])
 def test_a_code_that_only_occurs_beside_gaps(rng, lonely):
     a = rng.integers(0, 3, 900).astype(float)

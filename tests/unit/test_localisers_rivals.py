@@ -384,6 +384,15 @@ def test_drawn_codes_are_the_same_for_every_image():
     assert likeliest.tobytes() != together.tobytes()
 
 
+def test_a_map_may_be_the_difference_times_how_unlikely_each_code_is():
+    images = discs(20)
+    model = clone(QUICK["VQTransformer"]).set_params(error="absolute", smooth=1).fit(images)
+    plain = model.set_params(emphasis="none").anomaly_map(images)
+    unlikely = model.set_params(emphasis="likelihood").anomaly_map(images)
+    assert np.ptp(unlikely) > 0
+    np.testing.assert_allclose(unlikely, plain * model.likelihood_map(images), rtol=1e-4)
+
+
 @every
 def test_clone_keeps_all_settings(name):
     model = QUICK[name]

@@ -111,6 +111,13 @@ def test_a_training_ends_where_the_time_is_up_or_the_loss_is_no_number(monkeypat
         trained(broken)
 
 
+def test_one_loss_of_two_that_is_no_number_ends_the_training():
+    for broken in (torch.nan, torch.inf):
+        losses = {"fine": torch.tensor(1.0), "broken": torch.tensor(broken)}
+        with pytest.raises(DivergenceError, match="at step 7"):
+            loop.show(losses, 7, 10)
+
+
 def test_a_watch_sees_the_losses_and_at_most_four_images_and_only_one_process_has_one(monkeypatch):
     told = []
     watch = SimpleNamespace(

@@ -11,7 +11,7 @@ from aberra import IADC, MultiView, load, save
 from aberra.detectors.inverse_covariance import shrinkage
 from aberra.detectors.lumps import Lump, lumps, put_in_place
 from aberra.detectors.multiview import lens
-from aberra.detectors.robust_covariance import robust_ellipse
+from aberra.detectors.robust_covariance import _ridge, robust_ellipse
 
 FLAG = Lump(0, np.array([0.0, 2.0]), np.array([0.9, 0.1]))
 CODES = Lump(0, np.array([-1.0, 0.0, 3.0]), np.array([0.2, 0.7, 0.1]))
@@ -159,6 +159,14 @@ def test_the_covariance_of_few_rows_is_shrunk_as_scikit_learn_does():
         for product in (A.T @ A, A @ A.T, 1e-6 * A @ A.T):
             assert shrinkage(product, n, d) == pytest.approx(expected)
     assert shrinkage(np.eye(3), 5, 3) == 1.0
+
+
+@pytest.mark.parametrize(("n", "is_shrunk"), [(39, True), (40, False)])
+def test_the_covariance_of_fewer_than_four_rows_a_column_is_shrunk(n, is_shrunk):
+    rows = np.random.default_rng(2).normal(size=(n, 10)) * np.arange(1, 11)
+    product = np.cov(rows.T, bias=True)
+    used = _ridge(product, np.ones(n), rows, 1e-6)
+    assert used == (shrinkage(product, n, 10) if is_shrunk else 1e-6)
 
 
 def test_new_rows_of_a_wide_table_are_as_ordinary_as_those_that_trained():

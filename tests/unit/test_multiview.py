@@ -127,9 +127,11 @@ def test_forged_trees_are_refused(data):
     forest = grow(single(data), np.ones(300), np.random.default_rng(4), 2, 1, pooled=True)
     far = forest.left.copy()
     far[0] = len(far)
+    below = forest.left.copy()
+    below[-1] = -1
     endless = forest.planes.copy()
     endless[forest.left == np.arange(len(far)), 2] = -1.0
-    for change in ({"left": far}, {"left": -far}, {"planes": endless}, {"steps": 10**9}):
+    for change in ({"left": far}, {"left": below}, {"planes": endless}, {"steps": 10**9}):
         with pytest.raises(ValueError, match="tree"):
             replace(forest, **change)
     with pytest.raises(ValueError, match="column"):

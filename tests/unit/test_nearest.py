@@ -285,7 +285,9 @@ def test_thumbnails_of_one_pixel_are_compared():
     assert nearest_rows(torch.tensor([[0.48]]), others, 2).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize(("side", "grid"), [((48, 64), (48, 64)), ((128, 96), (64, 48))])
+@pytest.mark.parametrize(
+    ("side", "grid"), [((48, 64), (48, 64)), ((128, 96), (64, 48)), ((33, 21), (33, 21))]
+)
 def test_images_are_kept_with_64_pixels_along_their_longest_side(side, grid):
     images = np.random.default_rng(0).random((5, 1, *side))
     model = NearestHealthy(holdout=0, random_state=0).fit(images)
