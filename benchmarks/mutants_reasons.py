@@ -220,6 +220,19 @@ REASONS: tuple[Reason, ...] = (
            "nothing times a lift, or a lift times nothing, is added"),
     Reason(E, "detectors/deep_svdd.py", "small = (np.abs(centre)", "Lt -> LtE",
            "a centre at the margin is put at the margin"),
+    Reason(E, "detectors/compiled_forest.py", "while node < n_nodes:", "Lt -> LtE",
+           "one more node is looked at, which has no rows and is cut off"),
+    Reason(E, "detectors/objectives.py", "return (w * distance(z, c)).mean(dim=-1)",
+           "sign left out", "the last of two axes is the second"),
+    Reason(E, "localise/network.py", "given = model.get_params(deep=False)", "False -> True",
+           "no preset has a field with two underscores in its name"),
+    Reason(E, "diffusion/training.py", "self.average = denoiser(plan.unet, seeds[0])",
+           "False -> True", "nobody asks for a gradient of the average"),
+    Reason(E, "ordinary.py", "z = np.clip(Bulk(middle, (middle - low) / TENTH)", "1 -> 2",
+           "what lies beyond the grid is put a step further in, and the valley stays before it"),
+    Reason(E, "thresholds.py", "odd = np.flatnonzero((share > 0.5 + 1e-6)", "Gt -> GtE",
+           "no share is that number to the last digit, and from the median up the same score is"
+           " below the first odd one"),
 )  # fmt: skip
 
 

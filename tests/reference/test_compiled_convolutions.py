@@ -170,6 +170,8 @@ def test_only_the_lenets_of_few_maps_are_compiled():
     assert convolutions.is_small(*lenet((1, 28, 28)))
     assert convolutions.is_small(lenet((1, 28, 28))[0])
     assert can_be_compiled(*lenet((3, 32, 32)))
+    encoder, _ = lenet((3, 32, 32))
+    assert not can_be_compiled(encoder, encoder)  # no decoder ends in a code
     assert not convolutions.is_small(*lenet((3, 32, 32)))
     (first, *_) = PLANS["odd"]
     for n_maps in (16, 17):

@@ -147,7 +147,7 @@ def test_simplex_for_processors_is_the_sum_over_all_vertices_in_reach(cell, n):
 def test_simplex_for_processors_and_for_other_devices_are_the_same_noise():
     rng = np.random.default_rng(1)
     permutations = np.stack([rng.permutation(256) for _ in range(3)])
-    arguments = rng.uniform(200, 500, 3), {64: 0.7, 8: 0.5, 2: 0.3}, (41, 130)
+    arguments = rng.uniform(200, 500, 3), {64: 0.7, 32: 0.6, 8: 0.5, 2: 0.3}, (41, 130)
     compiled = simplex_fields(permutations, *arguments)
     tensors = lattice.simplex_sum(torch.from_numpy(permutations), *arguments, torch.float64)
     np.testing.assert_allclose(compiled, tensors, rtol=0, atol=3e-6)
