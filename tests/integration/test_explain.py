@@ -58,6 +58,21 @@ def test_robust_training_explains_rows_it_was_trained_on(detector, planted):
     assert (model.explain(new).argmax(axis=1) == columns).mean() >= 0.9
 
 
+@pytest.mark.parametrize("detector", [MultiView(), OCSVM()], ids=str)
+def test_columns_that_moved_together_are_named_and_others_that_belong_together_are_not(detector):
+    """With one of them hidden the others are as odd as before: they had no part at all."""
+    generator = np.random.default_rng(0)
+    one, other = generator.normal(size=(2, 600, 1))
+    other[:5] = 1.5
+    noise = generator.normal(size=(600, 9))
+    X = np.hstack([one + 0.1 * noise[:, :3], other + 0.1 * noise[:, 3:6], noise[:, 6:]])
+    X[:5, :3] += 7
+    shares = clone(detector).fit(X[5:]).explain(X[:5])
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (np.argsort(-shares, axis=1)[:, :3] < 3).all()
+    assert (shares[:, :3].sum(axis=1) > 0.5).all()
+
+
 def test_frame_in_names_out(planted):
     X, *_ = planted
     frame = pd.DataFrame(X, columns=list("uvwxyz"), index=np.arange(600) + 1000)
