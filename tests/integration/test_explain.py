@@ -7,7 +7,8 @@ from sklearn.base import clone
 from sklearn.ensemble import IsolationForest
 
 from aberra import ADC, DAGPR, IADC, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
-from aberra.contract.explaining import _hidden
+from aberra.contract.explaining import _hidden, column_shares
+from aberra.contract.members import Members
 
 DETECTORS = [
     MultiView(),
@@ -56,6 +57,48 @@ def test_robust_training_explains_rows_it_was_trained_on(detector, planted):
     dirty = np.concatenate([new, clean])
     model = IADC(detector, max_rounds=3, random_state=0).fit(dirty)
     assert (model.explain(new).argmax(axis=1) == columns).mean() >= 0.9
+
+
+@pytest.mark.parametrize("detector", [MultiView(), OCSVM()], ids=str)
+def test_columns_that_moved_together_are_named_and_others_that_belong_together_are_not(detector):
+    """With one of them hidden the others are as odd as before: they had no part at all."""
+    generator = np.random.default_rng(0)
+    one, other = generator.normal(size=(2, 600, 1))
+    other[:5] = 1.5
+    noise = generator.normal(size=(600, 9))
+    X = np.hstack([one + 0.1 * noise[:, :3], other + 0.1 * noise[:, 3:6], noise[:, 6:]])
+    X[:5, :3] += 7
+    shares = clone(detector).fit(X[5:]).explain(X[:5])
+    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    assert (np.argsort(-shares, axis=1)[:, :3] < 3).all()
+    assert (shares[:, :3].sum(axis=1) > 0.5).all()
+
+
+class Furthest(Members):
+    """Scores a row by the larger of its first two cells, with a little of the third."""
+
+    n_members = 1
+    tile_rows = 4
+
+    def scores(self, tile):
+        return (np.abs(tile[:, :2]).max(axis=1) + 0.1 * np.abs(tile[:, 2]))[None]
+
+
+@pytest.mark.parametrize(
+    ("row", "parts"),
+    [
+        ([9.0, 0.0, 0.0], [9 - 2 / 3, 0, 0]),  # hidden, it becomes -1, 0 and 1
+        ([9.0, 9.0, 0.0], [9, 9, 0]),  # hiding one changes nothing
+        ([9.0, 9.0, 2.0], [9, 9, 0.2 + 0.4 / 3]),
+        ([9.0, 7.9, 0.0], [1.1, 0, 0]),  # a fall of 1.1 is more than a tenth of 9
+        ([9.0, 8.2, 0.0], [9 + 0.8, 8.2, 0]),
+        ([0.0, 0.0, 0.0], [1, 1, 1]),
+    ],
+)
+def test_what_falls_with_no_cell_alone_is_divided_by_how_odd_each_is_alone(row, parts):
+    references = np.array([[-1.0], [0.0], [1.0]]) * np.ones(3)
+    found = column_shares(Furthest(), np.array([row]), references)
+    np.testing.assert_allclose(found, [np.array(parts) / np.sum(parts)], atol=1e-12)
 
 
 def test_frame_in_names_out(planted):

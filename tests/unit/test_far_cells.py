@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from aberra import IADC
+from aberra import IADC, MultiView
 from aberra.detectors.far_cells import CELLS, NOWHERE, FarCells, far_cells
 
 
@@ -23,6 +23,15 @@ def test_a_few_rows_beyond_a_gap_are_rare_by_their_share_and_far_by_their_distan
     np.testing.assert_array_equal(found.evidence(np.array([[np.nan], [-3.0]])), 0.0)
     mirrored = far_cells(-column[:, None])
     np.testing.assert_allclose(mirrored.evidence(-column[:, None]), found.evidence(column[:, None]))
+
+
+@pytest.mark.parametrize("size", [1e-310, 5e-324])
+def test_numbers_that_all_but_vanish_leave_every_score_finite(size):
+    generator = np.random.default_rng(0)
+    rows = np.column_stack([size * (generator.random((100, 2)) < 0.3), generator.normal(size=100)])
+    new = np.array([[1.0, 0.0, 0.0], [0.0, -1e149, 0.0]])  # times the column: beyond all numbers
+    model = MultiView(random_state=0).fit(rows)
+    assert model.anomaly_score(new).min() > model.anomaly_score(rows).max()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,8 @@
-"""Which columns a row's score comes from: each cell is hidden in turn, and the score watched."""
+"""Which columns a row's score comes from: each cell is hidden in turn, and the score watched.
+
+Where columns move together, that is not enough: with one of them hidden, the others stay where they
+are, and the row is as odd as before, or odder. Then each cell is shown alone, too.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ SORTED_CELLS = 1 << 20  # numbers copied at once to find quartiles
 # Cells of a row that are hidden at most, those furthest from their columns' middle. The time grows
 # with this number times the columns; without it, it would grow with the square of the columns.
 MOST_HIDDEN = 1024
+HARDLY = 0.1  # of what a row scores above an ordinary one: no cell alone takes more away
 
 
 def column_shares(
@@ -24,15 +29,21 @@ def column_shares(
     lower quartile, median and upper quartile. In a row of very many columns only the cells that
     lie furthest from the middle of theirs are looked at. On planted anomalies this named the right
     column more often than the reconstruction error did, also for detectors that reconstruct.
+
+    If the score hardly falls whichever cell is hidden, several columns say the same. How far the
+    score of a row of medians rises with that cell is then added: a cell that is odd without the
+    others keeps its part, and one that merely belongs to the others loses what it was given.
     """
     before = member_scores(members, data).mean(axis=0)
+    ordinary = float(member_scores(members, references[1:2]).mean())
     parts = np.zeros(data.shape)
     n, d = data.shape
     size = n if members.tile_rows is None else max(1, min(EXPLAINED_ROWS, STACKED_CELLS // d**2))
 
     def explain(start: int) -> None:
         block = slice(start, start + size)
-        parts[block] = _falls(members, data[block].astype(np.float64), references, before[block])
+        rows = data[block].astype(np.float64)
+        parts[block] = _parts(members, rows, references, before[block], ordinary)
 
     at_each(explain, range(0, n, size), members)
     total = parts.sum(axis=1, keepdims=True)
@@ -56,22 +67,23 @@ def quartiles(data: Data) -> NDArray[np.float64]:
     return np.concatenate(parts, axis=1).astype(np.float64)
 
 
-def _falls(
-    members: Members, rows: Data, references: NDArray[np.float64], before: Scores
+def _parts(
+    members: Members, rows: Data, references: NDArray[np.float64], before: Scores, ordinary: float
 ) -> NDArray[np.float64]:
-    """Return how far the score falls, (n, d), summed over a column's references.
-
-    All variants of a few rows are scored as one stack, so that tiles are full. Members without
-    tiles may look at a row's neighbours, and get one variant of all rows at a time.
-    """
-    n, d = rows.shape
-    parts, hidden = np.zeros((n, d)), _hidden(rows, references)
-    at_once = 1 if members.tile_rows is None else max(1, STACKED_CELLS // (n * d))
-    groups = [hidden[start : start + at_once] for start in range(0, len(hidden), at_once)]
-    for reference in references:
-        after = np.concatenate([_each_hidden(members, rows, g, reference) for g in groups])
-        parts[np.arange(n), hidden] += np.maximum(before - after, 0.0)
-    return parts
+    """Return each column's part, (n, d), summed over its references."""
+    hidden, n = _hidden(rows, references), len(references)
+    after = [_with_one_cell(members, rows, hidden, cells) for cells in references]
+    falls = before - np.stack(after)  # (3, k, n)
+    parts: NDArray[np.float64] = np.maximum(falls, 0.0).sum(axis=0)
+    together = parts.max(axis=0) < HARDLY * n * (before - ordinary)
+    if together.any():
+        some, middle = rows[together], np.broadcast_to(references[1], rows[together].shape)
+        rises = _with_one_cell(members, middle, hidden[:, together], some) - ordinary
+        both = np.maximum(falls[:, :, together].sum(axis=0) + n * rises, 0.0)
+        parts[:, together] = np.where(both.any(axis=0), both, parts[:, together])
+    found = np.zeros(rows.shape)
+    found[np.arange(len(rows)), hidden] = parts
+    return found
 
 
 def _hidden(rows: Data, references: NDArray[np.float64]) -> Rows:
@@ -85,11 +97,22 @@ def _hidden(rows: Data, references: NDArray[np.float64]) -> Rows:
     return np.argsort(-far, axis=1, kind="stable")[:, :MOST_HIDDEN].T
 
 
-def _each_hidden(
-    members: Members, rows: Data, columns: Rows, reference: NDArray[np.float64]
+def _with_one_cell(
+    members: Members, rows: Data, columns: Rows, cells: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Return the scores, (k, n), with a cell of each row at its column's reference, k times."""
-    (n, d), k = rows.shape, len(columns)
-    variants = np.repeat(rows[None], k, axis=0)  # (k, n, d)
-    variants[np.arange(k)[:, None], np.arange(n), columns] = reference[columns]
-    return member_scores(members, variants.reshape(-1, d)).mean(axis=0).reshape(k, n)
+    """Return the scores, (k, n), of rows in which the cell of one column is another, k times.
+
+    `columns` (k, n) says which column that is, and `cells`, of one row or of each, what it becomes.
+    All variants of a few rows are scored as one stack, so that tiles are full. Members without
+    tiles may look at a row's neighbours, and get one variant of all rows at a time.
+    """
+    (n, d), others = rows.shape, np.broadcast_to(cells, rows.shape)
+    at_once = 1 if members.tile_rows is None else max(1, STACKED_CELLS // (n * d))
+    found = []
+    for start in range(0, len(columns), at_once):
+        some = columns[start : start + at_once]
+        variants = np.repeat(rows[None], len(some), axis=0)  # (k, n, d)
+        variants[np.arange(len(some))[:, None], np.arange(n), some] = others[np.arange(n), some]
+        scores = member_scores(members, variants.reshape(-1, d)).mean(axis=0)
+        found.append(scores.reshape(len(some), n))
+    return np.concatenate(found)

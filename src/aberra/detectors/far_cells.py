@@ -47,7 +47,9 @@ class FarCells:
                 (-away, self.edge[1, some], self.reach[1, some], self.nats[1, some]),
             ):
                 row, j = np.nonzero(x >= edge)  # a gap in the data is not
-                np.maximum.at(found, row, nats[j] + np.log(x[row, j] / reach[j]))
+                with np.errstate(over="ignore"):  # of a column that hardly varies
+                    times = np.minimum(x[row, j] / reach[j], NOWHERE)
+                np.maximum.at(found, row, nats[j] + np.log(times))
         return found
 
 

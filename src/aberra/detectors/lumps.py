@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from aberra.declare import Shape
+from aberra.detectors.scaling import NO_SPAN
 
 Array = NDArray[np.float64]
 
@@ -105,7 +106,7 @@ def put_in_place(
 def _is_lumped(values: Array, counts: NDArray[Any]) -> bool:
     """Say whether one value is held by most, and no rare one lies much further out than others."""
     common = int(counts.argmax())
-    if counts[common] < MOSTLY * counts.sum():
+    if counts[common] < MOSTLY * counts.sum() or values[-1] - values[0] <= NO_SPAN:
         return False
     away = np.abs(np.delete(values, common) - values[common])
     rare = np.delete(counts, common) < max(RARE * counts.sum(), FEW)
