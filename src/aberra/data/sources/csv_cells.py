@@ -44,6 +44,7 @@ class OddCell(NamedTuple):
     kind: str  # "number" or "time"
     row: int  # its position in the file, or in the whole table
     text: str
+    form: str = ""  # in which it should be written, if the column holds text
 
 
 def types_of(kinds: Mapping[str, str], guessed: pa.Schema) -> dict[str, pa.DataType]:
