@@ -154,3 +154,28 @@ def test_columns_with_a_form_are_used_and_name_no_rows():
     unclear = table.assign(plot=[f"{v + 1},{v + 100}" for v in k])
     assert choose_columns(unclear).dropped["plot"].startswith("can be read in two ways")
     assert choose_columns(table.drop(columns="who")).id_column == "plot"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_cells_in_another_form_are_told_when_rows_are_scored(folder, tmp_path, ending):
+    rows = sales(1)
+    rows.loc[[7, 9, 30], "price"] = ["on request", "12.50 $", "  "]
+    rows.loc[5, "day"] = "31.02.2026"
+    data = tmp_path / f"new.{ending}"
+    rows.to_csv(data, sep=";", index=False) if ending == "csv" else rows.to_parquet(data)
+    said = run("score", folder / "m.aberra", data, "-o", tmp_path / "s.csv")
+    at = {"csv": ("line 9", "line 7"), "parquet": ("row 7", "row 5")}[ending]
+    price = f"2 cells are not written as '1.234,56 €' ('on request' in {at[0]}, ...)"
+    assert f"price: {price}; they count as gaps." in said
+    day = f"1 cell is not written as '27.02.2026' ('31.02.2026' in {at[1]})"
+    assert f"day: {day}; it counts as a gap." in said
+
+
+def test_a_column_that_is_written_in_another_way_is_refused(folder, tmp_path):
+    rows = sales(1)
+    rows["price"] = [f"${k * 3.5:,.2f}" for k in range(N)]
+    rows.to_csv(tmp_path / "new.csv", sep=";", index=False)
+    words = ("score", folder / "m.aberra", tmp_path / "new.csv", "-o", tmp_path / "s.csv")
+    said = run(*words, code=3)
+    assert "'price' was written as '1.234,56 €' when the model was fitted, but 300 of 300" in said
+    assert not (tmp_path / "s.csv").exists()

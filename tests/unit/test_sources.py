@@ -14,6 +14,7 @@ from aberra.data.sources.arrays import columns_beside, main_array
 from aberra.data.sources.columns import choose_columns
 from aberra.data.sources.images import find_images, read_images, shape_for
 from aberra.data.sources.table_file import TableFile
+from aberra.data.written import read_as
 from aberra.errors import DataError
 
 KINDS = {"a": "number", "b": "number", "word": "text"}
@@ -68,6 +69,40 @@ def test_delimiters_gaps_and_quotes(tmp_path, mark):
     assert table["name"].tolist()[::2] == ["two\nlines", "b"]
     assert table["name"].isna().tolist() == [False, True, False]
     assert table["x"].isna().tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+@pytest.mark.parametrize(
+    "prices",
+    [
+        ["1.234,56", "7,5", "1.012,00", "9,1"],
+        ["12,5 €", "7 €", "3,25 €", "9 €"],
+        ["51,3", "", "7,25", "9"],
+    ],
+)
+def test_a_point_beside_decimal_commas_stands_between_thousands(tmp_path, mark, prices):
+    sold = ["2.500", "999", "12.000", "7"]
+    rows = [("price", "sold"), *zip(prices, sold, strict=True)]
+    lines = [mark.join(f'"{cell}"' for cell in row) for row in rows]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    table = TableFile(tmp_path / "rows.csv")
+    assert read_as(table.read()["sold"], "1.234").tolist() == [2500, 999, 12000, 7]
+    odd = []
+    (chunk,) = table.chunks(["sold"], {"sold": "number"}, 9, odd=odd)
+    assert [cell.text for cell in odd] == ["2.500", "12.000"]  # a model of plain numbers
+    assert chunk.frame["sold"].isna().tolist() == [True, False, True, False]
+
+
+def test_small_numbers_beside_a_column_with_commas_stay_small(tmp_path):
+    (tmp_path / "rows.csv").write_text("price;width\n51,3;2.500\n7,25;0.999\n7,5;12.000\n")
+    assert TableFile(tmp_path / "rows.csv").read()["width"].tolist() == [2.5, 0.999, 12.0]
+
+
+def test_hexadecimal_numbers_are_read_the_same_in_chunks(tmp_path):
+    (tmp_path / "rows.csv").write_text("code,x\n0x1F,1\n0x2A,2\n,3\n0x10,4\n")
+    table = TableFile(tmp_path / "rows.csv")
+    (chunk,) = table.chunks(["code", "x"], {"code": "number", "x": "number"}, 9)
+    pd.testing.assert_frame_equal(chunk.frame, table.read().astype(float))
 
 
 def test_arrow_types_become_numbers_dates_and_text(tmp_path):

@@ -125,3 +125,30 @@ def test_whole_numbers_have_no_end_in_python_but_floats_have(kind, settings):
     for ask in (model.anomaly_score, model.compare, OCSVM(**settings).fit):
         with pytest.raises(DataError, match=r"whole numbers beyond 2e\+308. Rescale"):
             ask(kind(X))
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (["03/04/2026", "05/06/2026", "07/08/2026"], "'03/04/2026' can be read in two ways"),
+        (["2026-03-04", "14:00"], "'14:00' is no date"),  # pandas: today, at that time
+        (["27.02.26", "1.3.26"], "'27.02.26' is no date"),  # pandas: in January the second
+        ([20260304, 20260305], "numbers, which may count anything"),  # pandas: nanoseconds
+        ([1772582400.0, None], "numbers, which may count anything"),
+    ],
+)
+def test_what_may_be_another_date_is_not_guessed_in_a_column_of_dates(cells, why):
+    reader, _ = read(pd.DataFrame({"t": dates(20, "D"), "x": range(20)}))
+    new = pd.DataFrame({"t": cells, "x": 1.0})
+    with pytest.raises(DataError, match=f"'t' held dates when the model was fitted, .* {why}"):
+        reader.transform(new)
+
+
+@pytest.mark.parametrize("written", ["2026-04-03", "03.04.2026", "3 Apr 2026", "2026-04-03T00:00Z"])
+def test_text_that_says_one_date_is_that_date_in_a_column_of_dates(written):
+    reader, _ = read(pd.DataFrame({"t": dates(60, "D"), "x": range(60)}))
+    known, said = (
+        reader.transform(pd.DataFrame({"t": cells, "x": [1.0]}))
+        for cells in (pd.to_datetime(["2026-04-03"]), [written])
+    )
+    np.testing.assert_array_equal(said, known)

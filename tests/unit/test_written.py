@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aberra import IADC, MultiView, load, save
+from aberra.data import written_numbers
 from aberra.data.drift.portrait import Portrait
 from aberra.data.tables import TableReader
 from aberra.data.written import form_of, means, odd_places, read_as, two_ways
@@ -476,3 +477,14 @@ def test_iso_dates_of_a_data_frame_are_dates_in_python_too():
     model = IADC(MultiView(n_trees=6), 2, max_rounds=1, **settings).fit(table)
     assert model.reader_.forms[1] == "2026-02-27"
     assert "week" in model.reader_.parts[1]
+
+
+def test_a_row_is_taken_apart_once_for_each_column(monkeypatch):
+    table = pd.DataFrame({f"x{j}": [f"${v:,.2f}" for v in NUMBERS[j:]][:300] for j in range(5)})
+    reader = TableReader(missing="impute", encode="auto")
+    reader.fit(table)
+    calls = []
+    apart = written_numbers._cells
+    monkeypatch.setattr(written_numbers, "_cells", lambda texts: calls.append(1) or apart(texts))
+    reader.transform(table[:1])
+    assert len(calls) == 5  # and not once more for every pair of columns

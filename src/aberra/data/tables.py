@@ -12,10 +12,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from aberra.data.date_parts import EPOCH, numbers_of_dates, parts_of_dates
+from aberra.data.date_parts import numbers_of_dates, parts_of_dates
 from aberra.data.nested import refuse_nested
 from aberra.data.rarity import rarities, rarity_of
-from aberra.data.written import form_of, means, odd_places, read_as
+from aberra.data.written import dates_of, form_of, means, odd_places, read_as
 from aberra.declare import LATER
 from aberra.errors import DataError
 from aberra.words import count
@@ -196,8 +196,8 @@ class TableReader:
             return read_as(column, self.forms[j])
         try:
             if kind == "time":
-                column = pd.to_datetime(column, utc=True) - EPOCH
-            if kind in ("time", "duration"):
+                return dates_of(column)
+            if kind == "duration":
                 return np.asarray(pd.to_timedelta(column).dt.total_seconds(), dtype=np.float64)
             if kind_of(column) in ("time", "duration"):
                 raise ValueError(f"dtype {column.dtype}")

@@ -38,19 +38,8 @@ def form_of(column: pd.Series[Any]) -> str | None:
     >>> form_of(pd.Series(["3,50 €", "1.200,00 €"])), form_of(pd.Series(["A12", "B7"]))
     ('1.234,56 €', None)
     """
-    held = column.dropna()
-    some = _distinct(held.iloc[:: -(-len(held) // LOOKED_AT) or 1])
-    for kind in (written_dates, written_numbers):
-        if not some.n or some.counts[kind.likely(some.cells)].sum() < LIKELY * some.n:
-            continue
-        found = some if len(held) <= LOOKED_AT else _distinct(held)
-        form = kind.form_of(found.cells, found.counts)
-        values = np.empty(0) if form is None else kind.read(found.cells, form)
-        known = ~np.isnan(values)
-        if not known.any() or found.counts[known].sum() < NEARLY_ALL * found.n:
-            return None
-        return form if np.ptp(values[known]) > 0 else None
-    return None
+    form, values = _found(column)
+    return form if len(values) and np.ptp(values) > 0 else None
 
 
 def read_as(column: pd.Series[Any], form: str) -> Floats:
@@ -67,8 +56,7 @@ def read_as(column: pd.Series[Any], form: str) -> Floats:
     """
     dates = means(form) == "time"
     if dates and pd.api.types.is_datetime64_any_dtype(column.dtype):
-        since = pd.to_datetime(column, utc=True) - EPOCH
-        return np.asarray(since.dt.total_seconds(), np.float64)
+        return _seconds(column)
     if not dates and pd.api.types.is_numeric_dtype(column.dtype):
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan), np.float64)
     encoded = _texts(column).dictionary_encode()
@@ -76,6 +64,32 @@ def read_as(column: pd.Series[Any], form: str) -> Floats:
     values = np.append(kind.read(encoded.dictionary, form), np.nan)
     places = pc.fill_null(encoded.indices, len(values) - 1)
     return np.asarray(values[np.asarray(places)], np.float64)
+
+
+def dates_of(column: pd.Series[Any]) -> Floats:
+    """Return new cells of a column of dates in seconds since 1970 (UTC).
+
+    Text is read as ISO dates, or in the form that all of it has.
+
+    Raises
+    ------
+    ValueError
+        If that leaves open which dates are meant, as numbers and `03/04/2026` do.
+    """
+    if pd.api.types.is_numeric_dtype(column.dtype) and column.notna().any():
+        raise ValueError(f"numbers, which may count anything ({column.dropna().iloc[0]})")
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return _seconds(column)
+    try:
+        return _seconds(pd.to_datetime(column, utc=True, format="ISO8601"))
+    except ValueError as error:
+        form, _ = _found(column)
+        if form is not None and means(form) == "time" and not len(odd_places(column, form)):
+            return read_as(column, form)
+        read = pd.to_datetime(column, utc=True, format="ISO8601", errors="coerce")
+        first = str(column[read.isna() & column.notna()].iloc[0])
+        why = "can be read in two ways" if two_ways(column) else "is no date, or not as the others"
+        raise ValueError(f"{first!r} {why}. Write dates as 2026-02-27") from error
 
 
 def means(form: str) -> str | None:
@@ -105,6 +119,28 @@ def two_ways(column: pd.Series[Any]) -> bool:
 def odd_places(column: pd.Series[Any], form: str) -> NDArray[np.int64]:
     """Return where a column has a cell that is not in its form; gaps are none."""
     return np.flatnonzero(np.isnan(read_as(column, form)) & np.asarray(column.notna()))
+
+
+def _found(column: pd.Series[Any]) -> tuple[str | None, Floats]:
+    """Return the form of nearly all cells, even if they all say the same, and what they say."""
+    held = column.dropna()
+    some = _distinct(held.iloc[:: -(-len(held) // LOOKED_AT) or 1])
+    for kind in (written_dates, written_numbers):
+        if not some.n or some.counts[kind.likely(some.cells)].sum() < LIKELY * some.n:
+            continue
+        found = some if len(held) <= LOOKED_AT else _distinct(held)
+        form = kind.form_of(found.cells, found.counts)
+        values = np.empty(0) if form is None else kind.read(found.cells, form)
+        known = ~np.isnan(values)
+        if not known.any() or found.counts[known].sum() < NEARLY_ALL * found.n:
+            break
+        return form, values[known]
+    return None, np.empty(0)
+
+
+def _seconds(dates: pd.Series[Any]) -> Floats:
+    since = pd.to_datetime(dates, utc=True) - EPOCH
+    return np.asarray(since.dt.total_seconds(), np.float64)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -132,6 +133,7 @@ def is_form(form: str) -> bool:
     return _parsed(form) is not None
 
 
+@lru_cache(maxsize=1024)  # asked for every column of every piece
 def _parsed(form: str) -> _Form | None:
     held = FORM.fullmatch(form)
     if held is None or form.endswith(")") != (held["open"] == "("):

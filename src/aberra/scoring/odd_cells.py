@@ -12,6 +12,7 @@ import pyarrow as pa
 from aberra.data.sources.csv_cells import FEW, WHAT, OddCell
 from aberra.data.sources.csv_file import Chunk
 from aberra.data.sources.table_file import TableFile
+from aberra.data.written import means, odd_places
 from aberra.errors import DataError
 from aberra.progress import remark
 from aberra.scoring.rows import RowAnswers
@@ -44,6 +45,8 @@ class OddColumn:
         What the first of them says.
     place : str, default=""
         Its line in the file, where that was looked up.
+    form : str, default=""
+        In which they should be written, if the column holds text.
     """
 
     column: str
@@ -52,20 +55,25 @@ class OddColumn:
     row: int
     text: str
     place: str = ""
+    form: str = ""
 
     def __str__(self) -> str:
         """Return a sentence."""
         where = f"{self.text!r} in {self.place}" if self.place else repr(self.text)
+        written = f"not written as {self.form!r}" if self.form else ""
         what = WHAT[self.kind]
         if self.n_cells == 1:
-            return f"{self.column}: 1 cell is no {what} ({where}); it counts as a gap."
-        cells = f"{count(self.n_cells, 'cell')} are no {what}s"
-        return f"{self.column}: {cells} ({where}, ...); they count as gaps."
+            told = f"1 cell is {written or f'no {what}'}"
+            return f"{self.column}: {told} ({where}); it counts as a gap."
+        told = f"{count(self.n_cells, 'cell')} are {written or f'no {what}s'}"
+        return f"{self.column}: {told} ({where}, ...); they count as gaps."
 
 
 def counted(cells: Iterable[OddCell]) -> list[OddColumn]:
     """Return cells, in the order of their rows, column by column."""
-    return added_up(OddColumn(cell.column, cell.kind, 1, cell.row, cell.text) for cell in cells)
+    return added_up(
+        OddColumn(cell.column, cell.kind, 1, cell.row, cell.text, form=cell.form) for cell in cells
+    )
 
 
 def added_up(columns: Iterable[OddColumn]) -> list[OddColumn]:
@@ -96,9 +104,22 @@ def sentences(columns: list[OddColumn]) -> list[str]:
 def told_chunks(file: TableFile, answers: RowAnswers, size: int) -> Iterator[Chunk]:
     """Yield the rows of a file for a model, and say at the end which cells count as gaps."""
     odd: list[OddCell] | None = [] if answers.takes_gaps else None
-    yield from file.chunks(answers.wanted, answers.kinds, size, odd=odd)
-    for sentence in sentences(placed(counted(odd or []), file)):
+    others: list[OddCell] = []
+    for chunk in file.chunks(answers.wanted, answers.kinds, size, odd=odd):
+        others += written_otherwise(answers, chunk)
+        yield chunk
+    for sentence in sentences(placed(counted([*(odd or []), *others]), file)):
         remark(sentence)
+
+
+def written_otherwise(answers: RowAnswers, chunk: Chunk) -> Iterator[OddCell]:
+    """Yield the cells that are not in the form of their column, and so are gaps for the model."""
+    for name, form in answers.forms.items() if answers.takes_gaps else ():
+        column, kind = chunk.frame[name], str(means(form))
+        places = odd_places(column, form)
+        for row, cell in zip(places.tolist(), column.iloc[places], strict=True):
+            if text := str(cell).strip():
+                yield OddCell(name, kind, chunk.start + row, text, form)
 
 
 def taken(odd: list[OddCell], stop: int) -> list[OddCell]:
@@ -136,9 +157,10 @@ def refuse_other_columns(columns: Iterable[OddColumn], n_rows: int, name: str) -
     """Raise an error about a column most of whose cells are something else."""
     for one in columns:
         if 2 * one.n_cells > n_rows > FEW:
+            held = f"was written as {one.form!r}" if one.form else f"held {WHAT[one.kind]}s"
+            cells = f"{one.n_cells:,} of {count(n_rows, 'cell')}"
             raise DataError(
-                f"{name}: the column {one.column!r} held {WHAT[one.kind]}s when the model was "
-                f"fitted, but {one.n_cells:,} of {count(n_rows, 'cell')} now are none, such as "
-                f"{one.text!r}. Give it the column that it was fitted on, or fit a model on this "
-                "table."
+                f"{name}: the column {one.column!r} {held} when the model was fitted, but {cells} "
+                f"now are {'not' if one.form else 'none'}, such as {one.text!r}. Give it the "
+                "column that it was fitted on, or fit a model on this table."
             )

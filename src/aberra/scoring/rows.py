@@ -75,6 +75,13 @@ class RowAnswers:
         return held
 
     @property
+    def forms(self) -> dict[str, str]:
+        """How numbers and dates are written in columns of text."""
+        reader = self.model.reader_
+        forms = None if reader is None else reader.forms
+        return {self.columns[j]: form for j, form in (forms or {}).items()}
+
+    @property
     def schema(self) -> pa.Schema:
         """Names and types of the result."""
         name, kind = ("row", pa.int64()) if self.id_column is None else ("id", self.id_type)

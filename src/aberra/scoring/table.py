@@ -125,6 +125,7 @@ def _scored(
     for index, chunk in enumerate(found, start=done):
         try:
             cells = odd_cells.taken(odd, chunk.start + len(chunk.frame))
+            cells += odd_cells.written_otherwise(scorer, chunk)
             parts.add(index, odd_cells.kept(scorer(chunk.frame, chunk.start), cells))
         except DataError as error:
             last = chunk.start + len(chunk.frame) - 1

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from aberra.data.date_parts import EPOCH
 from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.tables import as_frame, kind_of
-from aberra.data.written import means, read_as
+from aberra.data.written import dates_of, means, read_as
 from aberra.declare import LATER
 
 POINTS = ((50, 65), (500, 33))  # up to so many columns, so many points each
@@ -173,8 +172,8 @@ def _values(column: pd.Series[Any], kind: str, form: str | None) -> NDArray[np.f
         values = read_as(column, form)
         return values[~np.isnan(values)]
     if kind == "time":
-        column = pd.to_datetime(column, utc=True, errors="coerce") - EPOCH
-    if kind in ("time", "duration"):
+        values = dates_of(column)
+    elif kind == "duration":
         seconds = pd.to_timedelta(column, errors="coerce").dt.total_seconds()
         values = np.asarray(seconds, np.float64)
     else:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
 
+from aberra.data.written import form_of
 from aberra.errors import DataError
 
 MORE_GAPS = ["?", "-", "--", "n.a.", "N.A.", "None", "none", "<NA>"]  # beside Arrow's own
@@ -28,6 +29,8 @@ WHAT = {"number": "number", "time": "date"}
 
 NUMBER = r"^-?\d*,?\d+$"  # perhaps with a decimal comma
 CLEARLY = r",(\d{1,2}|\d{4,})$"  # 1,234 may as well be a thousand and more
+COMMA = ",56"  # in the example of how a column is written
+THOUSANDS = r"^[+-]?[1-9]\d{0,2}\.\d{3}$"  # if the decimal mark is a comma
 PROBED = 1 << 14  # cells by which it is settled how a column is written
 FEW = 2  # so many cells do not say that a column holds something else
 
@@ -41,6 +44,7 @@ class OddCell(NamedTuple):
     kind: str  # "number" or "time"
     row: int  # its position in the file, or in the whole table
     text: str
+    form: str = ""  # in which it should be written, if the column holds text
 
 
 def types_of(kinds: Mapping[str, str], guessed: pa.Schema) -> dict[str, pa.DataType]:
@@ -98,8 +102,8 @@ class CellReader:
     ----------
     kinds : mapping
         "number" or "time" for each column to turn.
-    comma : bool
-        Whether a decimal comma is possible.
+    comma, point : bool
+        Whether a decimal comma is possible, and whether a decimal point is.
     called : Path
         What messages call the file.
     place_of : callable
@@ -112,6 +116,7 @@ class CellReader:
 
     kinds: Mapping[str, str]
     comma: bool
+    point: bool
     called: Path
     place_of: Callable[[int], str]
     odd: list[OddCell] | None
@@ -146,8 +151,7 @@ class CellReader:
             return self.forms[name]
         some = text.drop_null()[:PROBED]
         kind = self.kinds[name]
-        comma = self.comma and pc.any(pc.match_substring_regex(some, CLEARLY)).as_py()
-        forms = TIMES if kind == "time" else NUMBERS if comma else NO_COMMA
+        forms = TIMES if kind == "time" else self._forms(some)
         if not len(some):
             return forms[0]
         fitting = [(len(some) - len(_values(some, form)[1]), form) for form in forms]
@@ -161,6 +165,13 @@ class CellReader:
             settled = None  # dates in another form, which the model may know
         self.forms[name] = settled
         return settled
+
+    def _forms(self, some: pa.Array) -> Sequence[Form]:
+        """Return how numbers may be written in a column of which some cells are known."""
+        if not self.point:
+            return (_with_comma, *OTHERS)
+        clearly = self.comma and pc.any(pc.match_substring_regex(some, CLEARLY)).as_py()
+        return (PLAIN, *OTHERS, _with_comma) if clearly else (PLAIN, *OTHERS)
 
     def _refuse(self, cell: OddCell) -> NoReturn:
         raise DataError(
@@ -231,12 +242,13 @@ def _time_of_day(text: pa.Array) -> pa.Array:
     return pc.divide(pc.cast(pc.cast(moments, pa.int64()), pa.float64()), 1e6)
 
 
-NO_COMMA: Sequence[Form] = (
-    partial(_cast, to=pa.float64()),
-    partial(_cast, to=pa.bool_()),
-    _time_of_day,
-)
-NUMBERS: Sequence[Form] = (*NO_COMMA, _with_comma)
+def _hexadecimal(text: pa.Array) -> pa.Array:
+    """Return whole numbers such as 0x1F, which Arrow reads only as such."""
+    return pc.cast(pc.cast(text, pa.int64()), pa.float64(), safe=False)
+
+
+PLAIN: Form = partial(_cast, to=pa.float64())
+OTHERS: Sequence[Form] = (partial(_cast, to=pa.bool_()), _time_of_day, _hexadecimal)
 TIMES: Sequence[Form] = tuple(
     partial(_cast, to=pa.timestamp(unit, zone)) for unit in ("us", "ns") for zone in (None, "UTC")
 )
@@ -245,4 +257,13 @@ TIMES: Sequence[Form] = tuple(
 def has_decimal_commas(column: pa.Array) -> bool:
     """Say whether cells of text are numbers with a decimal comma."""
     clearly = pc.any(pc.match_substring_regex(column, CLEARLY)).as_py()
-    return bool(clearly) and bool(pc.all(pc.match_substring_regex(column, NUMBER)).as_py())
+    if clearly and pc.all(pc.match_substring_regex(column, NUMBER)).as_py():
+        return True
+    return COMMA in (form_of(column.to_pandas()) or "")
+
+
+def has_decimal_points(column: pa.Array) -> bool:
+    """Say whether cells of text have a point that does not stand between thousands."""
+    pointed = pc.match_substring(column, ".")
+    thousands = pc.match_substring_regex(column, THOUSANDS)
+    return bool(pc.any(pc.and_not(pointed, thousands)).as_py())

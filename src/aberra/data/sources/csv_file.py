@@ -21,6 +21,7 @@ from aberra.data.sources.csv_cells import (
     CellReader,
     OddCell,
     has_decimal_commas,
+    has_decimal_points,
     misfits,
     no_dates,
     to_be_settled,
@@ -109,12 +110,16 @@ class CsvFile:
 
     @cached_property
     def decimal_comma(self) -> bool:
-        """Whether numbers are written as 51,3."""
+        """Whether numbers are written as 51,3; 2.500 beside them is no small number."""
         if self._dialect[1].delimiter == ",":
             return False
+        options = pacsv.ConvertOptions(null_values=GAPS, strings_can_be_null=True)
         with self.explained():
-            guessed = self._first_block(pacsv.ConvertOptions(null_values=GAPS))
-        if any(pa.types.is_floating(kind) for kind in guessed.schema.types):
+            guessed = self._first_block(options)
+            pointed = [field.name for field in guessed.schema if pa.types.is_floating(field.type)]
+            options.column_types = dict.fromkeys(pointed, pa.string())
+            plain = self._first_block(options) if pointed else guessed
+        if any(has_decimal_points(plain.column(name)) for name in pointed):
             return False
         texts = [column for column in guessed.columns if pa.types.is_string(column.type)]
         return any(map(has_decimal_commas, texts))
@@ -170,9 +175,11 @@ class CsvFile:
         guessed = self.guessed(columns)
         names = to_be_settled(kinds, guessed)
         types = types_of(kinds, guessed) | dict.fromkeys(names, pa.string())
-        comma = self._dialect[1].delimiter != ","
         held = {name: kinds[name] for name in names}
-        cells = CellReader(held, comma, self.called.path, self.place_of, odd)
+        comma = self._dialect[1].delimiter != ","
+        cells = CellReader(
+            held, comma, not self.decimal_comma, self.called.path, self.place_of, odd
+        )
         cells.probe(pa.Table.from_batches([self._first_block(self._convert(types, columns))]))
         yield from self._rows(columns, types, size, start, cells)
 

@@ -156,7 +156,7 @@ class TableFile:
             elif self._is_parquet:
                 text = [name for name in text_columns(self._file) if kinds.get(name) in WHAT]
                 held = {name: kinds[name] for name in text if name in columns}
-                cells = CellReader(held, False, self.path, self.place_of, odd)
+                cells = CellReader(held, False, True, self.path, self.place_of, odd)
                 found = parquet_chunks(self._file, columns, size, start, self._allowed, cells)
                 yield from starmap(Chunk, found)
             else:
