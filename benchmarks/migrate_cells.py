@@ -7,8 +7,9 @@ detectors of tables lost `device`, which could only be "cpu", the rows of the MR
 parameter, and the version of the code that computed a cell (`aberra.reproduce.engines`) became a
 part of its setting. And version 2 of `MultiView` gives the same bytes as version 1 where no column
 mostly holds one of a few values and there are four rows a column: advice on four of the six ODDS
-sets is the same. A cell moves only if all else about its setting is the same as before. Spreads
-name the cells that they were made of; arrays and models are files named by the key.
+sets is the same. Version 3 gives the same as version 2 where a column has more than two rows,
+as in all but Arrhythmia. A cell moves only if all else about its setting is the same as before.
+Spreads name the cells that they were made of; arrays and models are files named by the key.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ from aberra.reproduce.store import Record, Setting, key_of, read_lines
 
 DROPPED = {"device": "cpu"}
 WRITTEN_ANEW = ("params", "engine", "adviser")
-SAME_ADVICE = ("satellite", "satimage-2", "shuttle", "thyroid")  # of versions 1 and 2 of MultiView
+# Sets with the same advice of one version of MultiView and of the next.
+SAME_ADVICE = {
+    1: ("satellite", "satimage-2", "shuttle", "thyroid"),
+    2: ("satellite", "satimage-2", "shuttle", "thyroid", "cardio"),
+}
 # Cells of networks of tables that are older than their compiled training, which is version 2.
 BEFORE_COMPILED = {"bbdf967", "a935ddc", "e8d7776"}
 
@@ -76,8 +81,8 @@ def migrate(lines: Iterable[Record], known: dict[str, list[Setting]]) -> Iterato
         (new,) = same.values()
         engine = engine_then(line, new)
         today = {**setting, "params": new["params"], "engine": engine}
-        if setting.get("adviser") == 1 and setting["set"] in SAME_ADVICE:
-            today["adviser"] = 2
+        while today.get("set") in SAME_ADVICE.get(today.get("adviser", 0), ()):
+            today["adviser"] += 1
         yield {**line, "key": key_of(today), "setting": today}
 
 

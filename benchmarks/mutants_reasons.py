@@ -228,7 +228,7 @@ REASONS: tuple[Reason, ...] = (
            "no preset has a field with two underscores in its name"),
     Reason(E, "diffusion/training.py", "self.average = denoiser(plan.unet, seeds[0])",
            "False -> True", "nobody asks for a gradient of the average"),
-    Reason(E, "ordinary.py", "z = np.clip(Bulk(middle, (middle - low) / TENTH)", "1 -> 2",
+    Reason(E, "ordinary.py", "z = np.clip(z, GRID[0]", "1 -> 2",
            "what lies beyond the grid is put a step further in, and the valley stays before it"),
     Reason(E, "thresholds.py", "odd = np.flatnonzero((share > 0.5 + 1e-6)", "Gt -> GtE",
            "no share is that number to the last digit, and from the median up the same score is"

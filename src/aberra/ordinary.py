@@ -19,6 +19,7 @@ STEP, WIDTH = 0.1, 0.35  # of the grid on which the density of deviates is count
 GRID = np.arange(-40, 151) * STEP
 SMOOTH = np.exp(-0.5 * np.square(np.arange(-15, 16) * STEP / WIDTH))
 DEEP, LEAST_GROUP = 0.2, 0.03
+FEWEST = 100  # scores among which a valley says something, half of them in the lower half
 FAINT = 1e-6  # no hill at all
 TINY = 1e-12
 NO_SPREAD = 1e-13  # of the median: rounding, not a spread
@@ -94,13 +95,17 @@ def group_apart(scores: NDArray[np.float64]) -> NDArray[np.bool_]:
     dirt of one kind then shows as a second hill in the density of the scores. It counts if the
     density in the valley is at most a fifth of that of the lower hill, and if at least 3 % and at
     most half of the samples lie beyond. Clean data have scores with one hill. Fewer than 100 scores
-    show no hills.
+    show no hills, and neither do those whose lower half has fewer than 50 different ones: between
+    the scores of a few combinations of codes there are valleys anyway.
     """
     nothing = np.zeros(len(scores), dtype=bool)
     low, middle = (float(q) for q in np.quantile(scores, (0.1, 0.5)))
-    if len(scores) < 100 or not middle - low > NO_SPREAD * max(1.0, abs(middle)):
+    if len(scores) < FEWEST or not middle - low > NO_SPREAD * max(1.0, abs(middle)):
         return nothing
-    z = np.clip(Bulk(middle, (middle - low) / TENTH).deviates(scores), GRID[0], GRID[-1])
+    z = Bulk(middle, (middle - low) / TENTH).deviates(scores)
+    if len(np.unique(np.round(z[z <= 0], 5))) < FEWEST / 2:
+        return nothing
+    z = np.clip(z, GRID[0], GRID[-1])
     counted, _ = np.histogram(z, bins=len(GRID), range=(GRID[0] - STEP / 2, GRID[-1] + STEP / 2))
     density = np.convolve(counted, SMOOTH, "same")
     top = int(density[GRID <= 0].argmax())  # the bulk lies around the median, 0

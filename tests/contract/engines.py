@@ -41,6 +41,7 @@ def guards() -> dict[str, list[str]]:
             found[f"images: {PAPER.get(name, name)}"] = [images]
             digits = f"{name} on digits"
             found[f"digits: {PAPER.get(name, name)}"] = [digits if digits in CASES else images]
+    found["table: MultiView"].append("MultiView, few rows")
     found["table: advised"].append("IADC(AutoEncoder), by default")
     found["table: informed"].append("IADC(HybridOCSVM), by default")
     found["images: AE"].append("IADC(AutoEncoder) on images")

@@ -47,6 +47,14 @@ def table(n: int = 120, seed: int = 11) -> np.ndarray:
     return X
 
 
+def wide(n: int = 40, seed: int = 6) -> np.ndarray:
+    """Return 24 columns with something in common, every twelfth row odd."""
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, 24)) + 2 * rng.normal(size=(n, 2)) @ rng.normal(size=(2, 24))
+    X[::12, 3:6] += 6
+    return X
+
+
 def frame() -> Any:
     """Return the table with gaps and a column of text."""
     import pandas as pd
@@ -294,6 +302,9 @@ CASES: dict[str, Case] = {
     **{f"{name}()": single(name, rtol) for name, rtol in DEFAULTS.items()},
     **{label: single(name, rtol, **own) for label, (name, own, rtol) in TABLES.items()},
     **{f"IADC({label})": robust(name, rtol, **own) for label, (name, own, rtol) in TABLES.items()},
+    "MultiView, few rows": Case(
+        lambda: of_detector(made("MultiView", random_state=0), wide(), wide(20, 12))
+    ),
     "IADC(AutoEncoder), by default": robust(
         "AutoEncoder", SINGLE, "auto", **TABLES["AutoEncoder"][1]
     ),

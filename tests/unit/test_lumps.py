@@ -10,8 +10,8 @@ from sklearn.covariance import oas
 from aberra import IADC, MultiView, load, save
 from aberra.detectors.inverse_covariance import shrinkage
 from aberra.detectors.lumps import Lump, lumps, put_in_place
-from aberra.detectors.multiview import lens
-from aberra.detectors.robust_covariance import _ridge, robust_ellipse
+from aberra.detectors.multiview import ELLIPSE, lens
+from aberra.detectors.robust_covariance import _ridge, distances_left_out, robust_ellipse
 
 FLAG = Lump(0, np.array([0.0, 2.0]), np.array([0.9, 0.1]))
 CODES = Lump(0, np.array([-1.0, 0.0, 3.0]), np.array([0.2, 0.7, 0.1]))
@@ -169,6 +169,40 @@ def test_the_covariance_of_fewer_than_four_rows_a_column_is_shrunk(n, is_shrunk)
     product = np.cov(rows.T, bias=True)
     used = _ridge(product, np.ones(n), rows, 1e-6)
     assert used == (shrinkage(product, n, 10) if is_shrunk else 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(60, 40), (40, 60)])
+def test_a_row_lies_where_it_would_if_the_covariance_had_been_fitted_without_it(shape):
+    generator = np.random.default_rng(3)
+    rows = generator.normal(size=shape) @ generator.normal(size=(shape[1], shape[1]))
+    trust = generator.integers(1, 4, shape[0]).astype(float)
+    ellipse, share = robust_ellipse(rows, trust, 0.05), trust / trust.sum()
+    x = rows - ellipse.centre
+    covariance = (x * share[:, None]).T @ x
+    ridge = _ridge(covariance, trust, rows, 0.05)
+    level = ridge * np.trace(covariance) / shape[1] * np.eye(shape[1])
+    left_out = [
+        (1 - ridge) * (covariance - part * np.outer(one, one)) + level
+        for one, part in zip(x, share, strict=True)
+    ]
+    expected = [np.sqrt(one @ np.linalg.solve(C, one)) for one, C in zip(x, left_out, strict=True)]
+    found = distances_left_out(ellipse, rows, trust, 0.05)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    assert np.median(found / ellipse.oddness(rows)) > 1.1
+
+
+@pytest.mark.parametrize(("n", "d", "factors"), [(100, 300, 4), (300, 300, 4), (60, 30, 0)])
+def test_new_rows_lie_in_the_bulk_of_a_covariance_of_few_rows(n, d, factors):
+    generator = np.random.default_rng(4)
+    pull = 2 * generator.normal(size=(factors, d))
+    rows = generator.normal(size=(n + 400, factors)) @ pull + generator.normal(size=(n + 400, d))
+    members = MultiView(random_state=0).fit(rows[:n]).members_
+    (member,) = members.members
+    distances = member.oddness(members.lens.look(rows[n:]))[ELLIPSE]
+    middle, low = member.middle[ELLIPSE], member.low[ELLIPSE]
+    assert abs(np.median(distances) - middle) < (middle - low) / 2
+    model = IADC(n_members=2, random_state=0).fit(rows[:n])
+    assert (model.predict(rows[n:]) == -1).mean() < 0.1
 
 
 def test_new_rows_of_a_wide_table_are_as_ordinary_as_those_that_trained():

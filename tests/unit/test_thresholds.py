@@ -368,6 +368,15 @@ def apart_by_hand(scores):
     return beyond if there else np.zeros(len(scores), bool)
 
 
+def test_few_different_scores_have_no_hills():
+    generator = np.random.default_rng(0)
+    for different, there in ((49, False), (50, True)):
+        low = np.resize(-1.0 - np.arange(different) / different, 510)
+        s = np.concatenate([low, generator.uniform(-0.9, 0.5, 290), np.full(200, 9.0)])
+        s += 1e-9 * generator.normal(size=1000)  # rounding makes no scores different
+        assert group_apart(s).any() == there, different
+
+
 def test_a_group_apart_is_what_is_written_out():
     found = []
     for seed in range(40):

@@ -27,7 +27,12 @@ from aberra.detectors.evidence import Evidence, evidence
 from aberra.detectors.gain_forest import Forest, grow
 from aberra.detectors.landmarks import Landmarks, landmarks
 from aberra.detectors.lumps import Lump, lumps, put_in_place
-from aberra.detectors.robust_covariance import Ellipse, leaves_rows_out, robust_ellipse
+from aberra.detectors.robust_covariance import (
+    Ellipse,
+    distances_left_out,
+    leaves_rows_out,
+    robust_ellipse,
+)
 from aberra.detectors.scaling import Scaling, robust
 from aberra.detectors.weighted import quantiles
 from aberra.ordinary import SKEW, TENTH
@@ -36,7 +41,7 @@ from aberra.scikit import Interval
 Array = NDArray[np.float64]
 Single = NDArray[np.float32]
 
-N_VIEWS = 6
+N_VIEWS, ELLIPSE = 6, 3
 MOST_ROWS = 16_384  # a member learns from no more than this, however long the table
 FEWEST_ROWS = 32  # in a tile
 FARTHEST = 1e30  # robust deviations; their products still fit into single precision
@@ -266,12 +271,18 @@ class MultiView(Detector):
             nothing,
             nothing,
         )
-        return with_bulk(member, settled, c)
+        return with_bulk(member, settled, c, self.ridge)
 
 
-def with_bulk(member: View, seen: Seen, trust: Array) -> View:
-    """Learn where the bulk of each view lies."""
+def with_bulk(member: View, seen: Seen, trust: Array, ridge: float) -> View:
+    """Learn where the bulk of each view lies, for new rows as well.
+
+    A covariance of few rows a column lies so close to them that the bulk of new rows is elsewhere;
+    it is where the training rows would be if each had been left out.
+    """
     views = member.oddness(seen)
+    if not leaves_rows_out(*seen.precise.shape):
+        views[ELLIPSE] = distances_left_out(member.ellipse, seen.precise, trust, ridge)
     places = np.array([quantiles(v, trust, (0.1, 0.5)) for v in views])
     low, middle = np.ascontiguousarray(places.T)
     spread = views.std(axis=1)

@@ -24,6 +24,7 @@ KEPT = 0.8  # share of the trust that has a say
 STEPS = 8
 FEW_COLUMNS = 128  # with more, one start and two steps have to do
 FEW_ROWS = 4  # a column; with fewer, a covariance knows its own rows too well
+MOST_OWN = 1e-6  # what is left at least where a row is alone in its direction: rounding
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,28 @@ def robust_ellipse(rows: Array, trust: Array, ridge: float) -> Ellipse:
 def leaves_rows_out(n: int, d: int) -> bool:
     """Say whether so many rows of so many columns are enough to leave some of them out."""
     return n > 2 * d
+
+
+def distances_left_out(ellipse: Ellipse, rows: Array, trust: Array, ridge: float) -> Array:
+    """Return how far each row lies from an ellipse that all the others were fitted with.
+
+    An ellipse of few rows reaches out to each of them: its own rows lie close to it, and all new
+    ones far away. A row that has the part h in the covariance, and the distance m, has
+    m / sqrt(1 - h m^2) without it (Sherman and Morrison). Centre and mean variance stay.
+
+    Parameters
+    ----------
+    ellipse : Ellipse
+        Fitted by `robust_ellipse` to these rows, none left out.
+    rows, trust, ridge : ndarray of shape (n, d), ndarray of shape (n,), float
+        As they were given to it.
+    """
+    _, A = _centred(rows, trust)
+    kept = 1 - _ridge(A @ A.T if len(A) <= A.shape[1] else A.T @ A, trust, A, ridge)
+    distances = ellipse.oddness(rows)
+    own = kept * trust / trust.sum() * np.square(distances)
+    found: Array = distances / np.sqrt(np.maximum(1 - own, MOST_OWN))
+    return found
 
 
 def _stepped(rows: Array, trust: Array, ridge: float, oddness: Array, steps: int) -> Ellipse:

@@ -11,7 +11,9 @@ Version 2 of the networks of tables is their compiled training, and so is that o
 (2 on images) has codes along their principal axes, each member's for itself. Version 2 of the
 advised start adds the advisers' scores to those of the round; that of the informed start asks
 whether doubt does harm, and version 3 of it ends after three rounds. Version 2 of `MultiView` has
-columns of few values where a normal has them, and shrinks covariances of few rows a column.
+columns of few values where a normal has them, and shrinks covariances of few rows a column; version
+3 measures where the bulk of the rows lies by covariances that each row is left out of, where there
+are no more than two rows a column.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ ENGINES: dict[Kind, dict[str, int]] = {
         "Deep SVDD": 2,
         "RSRAE": 2,
         "DAGPR": 2,
-        "MultiView": 2,
+        "MultiView": 3,
         "advised": 2,
         "informed": 3,
     },
