@@ -186,7 +186,7 @@ def test_a_row_lies_where_it_would_if_the_covariance_had_been_fitted_without_it(
         for one, part in zip(x, share, strict=True)
     ]
     expected = [np.sqrt(one @ np.linalg.solve(C, one)) for one, C in zip(x, left_out, strict=True)]
-    found = distances_left_out(ellipse, rows, trust, 0.05)
+    found = distances_left_out(ellipse.oddness(rows), rows, trust, 0.05)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     assert np.median(found / ellipse.oddness(rows)) > 1.1
 

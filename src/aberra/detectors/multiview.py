@@ -282,7 +282,7 @@ def with_bulk(member: View, seen: Seen, trust: Array, ridge: float) -> View:
     """
     views = member.oddness(seen)
     if not leaves_rows_out(*seen.precise.shape):
-        views[ELLIPSE] = distances_left_out(member.ellipse, seen.precise, trust, ridge)
+        views[ELLIPSE] = distances_left_out(views[ELLIPSE], seen.precise, trust, ridge)
     places = np.array([quantiles(v, trust, (0.1, 0.5)) for v in views])
     low, middle = np.ascontiguousarray(places.T)
     spread = views.std(axis=1)

@@ -64,8 +64,8 @@ def leaves_rows_out(n: int, d: int) -> bool:
     return n > 2 * d
 
 
-def distances_left_out(ellipse: Ellipse, rows: Array, trust: Array, ridge: float) -> Array:
-    """Return how far each row lies from an ellipse that all the others were fitted with.
+def distances_left_out(distances: Array, rows: Array, trust: Array, ridge: float) -> Array:
+    """Return how far each row lies from an ellipse that was fitted to all the others.
 
     An ellipse of few rows reaches out to each of them: its own rows lie close to it, and all new
     ones far away. A row that has the part h in the covariance, and the distance m, has
@@ -73,14 +73,13 @@ def distances_left_out(ellipse: Ellipse, rows: Array, trust: Array, ridge: float
 
     Parameters
     ----------
-    ellipse : Ellipse
-        Fitted by `robust_ellipse` to these rows, none left out.
+    distances : ndarray of shape (n,)
+        From an ellipse that `robust_ellipse` fitted to all these rows.
     rows, trust, ridge : ndarray of shape (n, d), ndarray of shape (n,), float
         As they were given to it.
     """
     _, A = _centred(rows, trust)
     kept = 1 - _ridge(A @ A.T if len(A) <= A.shape[1] else A.T @ A, trust, A, ridge)
-    distances = ellipse.oddness(rows)
     own = kept * trust / trust.sum() * np.square(distances)
     found: Array = distances / np.sqrt(np.maximum(1 - own, MOST_OWN))
     return found
