@@ -71,6 +71,10 @@ def test_the_preset_of_the_paper_is_what_the_papers_say():
     assert UNetPlan(1, (8,), 1, (False,), 1) == UNetPlan(1, (8,), 1, (False,), 1, 32, 32)
 
 
+def test_the_paper_has_images_of_256_pixels():
+    assert ADDM("paper")._preset().image_size == 256
+
+
 def test_presets_for_smaller_images_stay_what_they_were():
     for name, size, tempo, ema, unet in (
         ("small", 64, Tempo(1500, 8, 4e-4), 0.995, ((32, 64, 128), 1, (False, False, True))),

@@ -69,6 +69,13 @@ def test_larger_images_are_reduced_and_maps_come_back_at_full_size():
     )
 
 
+def test_maps_come_back_between_the_middles_of_their_pixels():
+    frame = frame_for(np.random.default_rng(0).random((1, 1, 100, 60)), (1, 100, 60), 50, 1)
+    ramp = torch.arange(30.0).expand(1, 1, 50, 30)
+    expected = ((np.arange(60) + 0.5) / 2 - 0.5).clip(0, 29)
+    np.testing.assert_allclose(frame.outward(ramp)[0, 0, 0], expected, atol=1e-5)
+
+
 def test_a_frame_written_out():
     images = np.arange(35.0).reshape(1, 1, 5, 7)
     frame = frame_for(images, (1, 5, 7), 7, 4)

@@ -69,6 +69,7 @@ def test_rows_of_a_value_are_spread_over_its_part():
         (np.r_[column(70, 20, 5), [[9.0]] * 4], False),  # in a small table four rows are few
         (np.r_[column(70, 20, 5), [[9.0]] * 5], True),
         (1e-190 * column(90, 10), True),
+        (np.r_[5e-324 * column(90, 5), [[1.0]] * 5], True),
         (5e-324 * column(90, 10), False),  # no number says how far a unit beyond it leads
     ],
 )

@@ -175,14 +175,14 @@ def test_images_are_grouped_by_the_seed(monkeypatch):
 
     class Groups(KMeans):
         def __init__(self, n_clusters, **settings):
-            seen.append(settings["random_state"])
+            seen.append((settings["random_state"], settings["n_init"], settings["max_iter"]))
             super().__init__(n_clusters, **settings)
 
     monkeypatch.setattr("sklearn.cluster.KMeans", Groups)
     images = torch.linspace(-1, 1, 8)[:, None, None, None].expand(8, 1, 16, 16).contiguous()
     for seed in (5, 5 + 64, 2**32 + 7):  # scikit-learn takes 32 bits
         averages(images, torch.ones(8), 1, seed)
-    assert seen == [5, 69, 7]
+    assert seen == [(5, 1, 50), (69, 1, 50), (7, 1, 50)]
 
 
 def test_net_differences_cancel_at_a_shifted_outline_and_stay_in_a_lesion():

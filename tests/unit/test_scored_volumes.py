@@ -63,6 +63,9 @@ def test_every_voxel_has_the_height_of_its_pixel():
     assert replace(scored, segmentation=one, brain=one).share_flagged == 1
     top = np.sort(expected[inside])[-round(0.02 * inside.sum()) :]
     assert scored.score == pytest.approx(top.mean())
+    few = np.zeros(SHAPE, bool)
+    few[tuple(np.argwhere(inside)[[3, 70, 99]].T)] = True
+    assert replace(scored, brain=few).score == scored.anomaly_map[few].max()
     assert scored.description == "9 axial slices, 4-20 mm below top of brain"
     np.testing.assert_array_equal(scored.look, look_of(images))
     assert sum(one.millilitres for one in scored.findings) <= scored.millilitres
