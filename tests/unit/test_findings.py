@@ -217,10 +217,9 @@ def test_a_place_with_few_pixels_is_judged_by_its_plane_and_a_calm_one_makes_not
 
 def test_a_piece_that_is_just_as_large_as_asked_for_is_listed():
     heights = np.zeros((9, 9, 9))
-    heights[1, 1, 1:4] = heights[5, 5, 5:7] = 1.0  # three voxels and two, a centimetre a side
-    affine = np.diag([10.0, 10.0, 10.0, 1.0])
-    for smallest, sizes in ((2.0, [3, 2]), (3.0, [3]), (3.1, [])):
-        found = findings(heights, heights > 0, affine, smallest)
+    heights[1, 1, 1:4] = heights[5, 5, 5:7] = 1.0  # three voxels and two, a millimetre a side
+    for smallest, sizes in ((2 * 0.001, [0.003, 0.002]), (3 * 0.001, [0.003]), (0.0031, [])):
+        found = findings(heights, heights > 0, np.eye(4), smallest)
         assert [one.millilitres for one in found] == pytest.approx(sizes)
 
 

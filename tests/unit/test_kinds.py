@@ -274,6 +274,16 @@ def test_notes_that_are_no_numbers_of_json_are_refused(tmp_path):
     assert load_notes(tmp_path / "m") == {"words": "ä"}
 
 
+def test_a_manifest_has_256_megabytes_at_most():
+    start = container.HEAD.pack(container.MAGIC, container.FORMAT, bytes(32))
+    fits, beyond = 1 << 28, (1 << 28) + 1
+    head = start + container.LENGTHS.pack(fits, 8)
+    assert container._check_head(head, container.START + fits + 8) == fits
+    head = start + container.LENGTHS.pack(beyond, 8)
+    with pytest.raises(ModelFileError, match="268435456 are the most"):
+        container._check_head(head, container.START + beyond + 8)
+
+
 def test_a_header_is_of_one_format_and_as_long_as_it_says(tmp_path, monkeypatch):
     data = container.pack({"a": 1}, {"b": np.zeros(2)})
     manifest, arrays = container.unpack(data)
