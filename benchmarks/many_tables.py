@@ -1,11 +1,16 @@
-"""The defaults and their peers on 425 real tables that nobody tuned them to.
+"""The defaults and their peers on 425 real tables.
 
     ABERRA_DATA=... python -m benchmarks.many_tables run [--jobs 2] [--methods IADC ...]
     ABERRA_DATA=... python -m benchmarks.many_tables table [--out results/many_tables.md]
 
 The tables are `oddbench_dev/*.npz`, `odds/*.npz` and `odds_extra/*.npz` of the data folder.
 Transductive: all rows train, contaminated as they are, and all are scored. From larger tables 3,000
-rows are drawn with a fixed seed, the same for everybody. Labels judge; no fit sees them.
+rows are drawn with a fixed seed, the same for everybody. Labels judge; no fit sees them. But the
+design of `MultiView` was chosen while looking at the AUROC on these tables, so read its lead as the
+upper end; the peers have their defaults, on standardised columns.
+
+A table on which a method failed counts as chance (CBLOF on 9, MCD on 2). InternetAds, where MCD is
+left out because of its 1,555 columns, does not count for MCD at all.
 """
 
 from __future__ import annotations
@@ -88,18 +93,25 @@ Figures = dict[str, NDArray[np.float64]]  # method -> one figure a table
 
 
 def figures(path: Path, sets: list[str], key: str) -> Figures:
-    """Return the figures of all methods; a table on which a method failed counts as chance."""
-    found = race.by_method(read(path), key)
-    chance = {"auroc": 0.5, "ap": 0.0}[key]
+    """Return the figures of all methods.
+
+    A table on which a method failed counts as chance; one where it was left out is not a number.
+    """
+    cells = list(read(path))
+    found, chance = race.by_method(cells, key), {"auroc": 0.5, "ap": 0.0}[key]
+    failed = {(c["method"], c["set"]) for c in cells if "error" in c}
     return {
-        m: np.array([found[m].get(s, chance) for s in sets]) for m in peers.METHODS if m in found
+        m: np.array([found[m].get(s, chance if (m, s) in failed else np.nan) for s in sets])
+        for m in peers.METHODS
+        if m in found
     }
 
 
 def mean_ranks(found: Figures) -> dict[str, float]:
-    """Return the mean rank of every method, 1 = best."""
-    ranks = rankdata(-np.round(np.stack(list(found.values())), 4), axis=0).mean(axis=1)
-    return dict(zip(found, ranks, strict=True))
+    """Return the mean rank of every method, 1 = best, among those that took part."""
+    rounded = -np.round(np.stack(list(found.values())), 4)
+    ranks = rankdata(rounded, axis=0, nan_policy="omit")
+    return dict(zip(found, np.nanmean(ranks, axis=1), strict=True))
 
 
 HEAD = (
@@ -113,13 +125,18 @@ HEAD = (
 )
 
 
+def by_mean(auroc: Figures) -> list[str]:
+    """Return the methods, the best mean first."""
+    return sorted(auroc, key=lambda m: -float(np.nanmean(auroc[m])))
+
+
 def main_table(auroc: Figures, ap: Figures) -> str:
     """Return the table of means, ranks, wins, and the test against IADC()."""
-    ranks, top = mean_ranks(auroc), np.max(np.stack(list(auroc.values())), axis=0)
+    ranks, top = mean_ranks(auroc), np.nanmax(np.stack(list(auroc.values())), axis=0)
     lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
-    for method in sorted(auroc, key=lambda m: -auroc[m].mean()):
+    for method in by_mean(auroc):
         values = auroc[method]
-        means = f"{100 * values.mean():.2f} | {100 * ap[method].mean():.2f}"
+        means = f"{100 * np.nanmean(values):.2f} | {100 * np.nanmean(ap[method]):.2f}"
         wins = int((values >= top - 1e-4).sum())
         lines.append(
             f"| {method} | {means} | {ranks[method]:.2f} | {wins} | {against(auroc, method)} |"
@@ -131,14 +148,14 @@ def against(auroc: Figures, method: str, ours: str = "IADC") -> str:
     """Return how often ours is better and worse, and the signed-rank test's p-value."""
     if method == ours or ours not in auroc:
         return " | "
-    gap = auroc[ours] - auroc[method]
+    gap = (auroc[ours] - auroc[method])[np.isfinite(auroc[method])]
     p = wilcoxon(gap).pvalue if np.any(gap) else 1.0
     return f"{int((gap > 0).sum())} / {int((gap < 0).sum())} | {p:.1e}"
 
 
 def breakdown(auroc: Figures, known: list[Facts]) -> str:
     """Return mean AUROC by what a table is like."""
-    methods = sorted(auroc, key=lambda m: -auroc[m].mean())
+    methods = by_mean(auroc)
     lines = ["| tables | n | " + " | ".join(methods) + " |", "|---|---|" + "---|" * len(methods)]
     for title, (value, edges) in BREAKDOWN.items():
         own = np.array([value(f) for f in known])
@@ -147,6 +164,17 @@ def breakdown(auroc: Figures, known: list[Facts]) -> str:
             if chosen.any():
                 row = " | ".join(f"{100 * auroc[m][chosen].mean():.1f}" for m in methods)
                 lines.append(f"| {title} {label(low, high)} | {chosen.sum()} | {row} |")
+    return "\n".join(lines)
+
+
+def by_paper(auroc: Figures, sets: list[str]) -> str:
+    """Return mean AUROC on the sets of the paper and on the others."""
+    methods = by_mean(auroc)
+    own = np.array([name.split("/")[0] == "odds" for name in sets])
+    lines = ["| sets | n | " + " | ".join(methods) + " |", "|---|---|" + "---|" * len(methods)]
+    for title, chosen in (("of the paper", own), ("others", ~own)):
+        row = " | ".join(f"{100 * np.nanmean(auroc[m][chosen]):.1f}" for m in methods)
+        lines.append(f"| {title} | {chosen.sum()} | {row} |")
     return "\n".join(lines)
 
 
@@ -182,7 +210,7 @@ def losses(auroc: Figures, sets: list[str], gap: float = 0.05) -> str:
     if "IADC" not in auroc:
         return ""
     others = [m for m in auroc if m not in peers.OURS]
-    best, alone = np.stack([auroc[m] for m in others]), views_alone()
+    best, alone = np.nan_to_num(np.stack([auroc[m] for m in others])), views_alone()
     lines = ["| table | IADC() | best peer | its AUROC | why |", "|---|---|---|---|---|"]
     for k in np.argsort(auroc["IADC"] - best.max(axis=0)):
         if best[:, k].max() - auroc["IADC"][k] > gap:
@@ -203,6 +231,8 @@ def table(args: argparse.Namespace) -> None:
         if folders == FOLDERS[:1]:
             parts.append(f"{breakdown(auroc, [facts(s) for s in sets])}\n")
             parts.append(f"### Where IADC() loses by more than 5 points\n\n{losses(auroc, sets)}\n")
+        else:
+            parts.append(f"{by_paper(auroc, sets)}\n")
     args.out.write_text("\n".join(parts))
     sys.stdout.write("\n".join(parts))
 
