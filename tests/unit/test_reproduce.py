@@ -463,6 +463,7 @@ def _add_cells(store, detector, name, resample, aurocs, rng):
         record = {
             "auroc": {"Single": single, "ADC": adc, "IADC": iadc},
             "rounds": [adc, iadc, iadc - 0.1],
+            "crossings": {str(r): [10, 30] for r in setting["ratios"]},
             "kept": {str(r): 1 for r in setting["ratios"]},
             "seconds": 1.0,
             "single_seconds": 1.0,
@@ -487,6 +488,7 @@ def test_claims_count_pairs_and_name_the_exceptions(tmp_path):
     assert "**Resampling helps ADC**: ahead in 0 of 1 pairs, -20.0" in text
     assert "the first (ADC) 70.0, the last that was run 70.0, the best in hindsight" in text
     assert "round that is kept has 80.0" in text
+    assert "patience 1 80.0, the round of the stop instead of the calmest 70.0, always" in text
     steadier = "(1 pairs), deviation of the ranks over seeds: ADC spreads less with it in 0"
     assert steadier in text
     ranks = text[text.index("Deviation of the ranks") :]

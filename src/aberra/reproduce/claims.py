@@ -69,7 +69,9 @@ def _in_words(total: Mapping[str, int], without: Mapping[str, int]) -> str:
         f"spreads, which says nothing about how well anything is found, {rest}. The verdict is "
         f"withheld on {total['withheld'] - images} spreads, whose printed measure depends on the "
         f"scale of the scores, where the ranks do not agree, and on {images} cells of images of "
-        "other classes or sizes than the paper's. TABLE.csv says why for each."
+        "other classes or sizes than the paper's. TABLE.csv says why for each. Where the ranks do "
+        "agree, a spread far below the paper's may still be one of scores on a smaller scale. In "
+        "the MRI table no deviation is printed, so there hardly anything can be level."
     )
 
 

@@ -100,7 +100,10 @@ def mri_reduced(profile: Profile) -> str:
     return (
         f"Profile {profile.name}: {size.size} x {size.size} pixels, preset {size.preset}, "
         f"{size.steps or 'all'} training steps of the diffusion models, {size.seeds} seeds "
-        f"(rivals one). Healthy brains: {'IXI; the paper has NFBS' if stored else 'NFBS'}."
+        f"(rivals one). Healthy brains: {'IXI; the paper has NFBS' if stored else 'NFBS'}. Tuned "
+        "maps are 0 outside the head and judged over all pixels; standard judges inside the head "
+        "alone. The paper's precision and recall are probably exchanged, as in the public "
+        "code that it follows."
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from aberra.data.catalogue import DATA_SETS
 from aberra.plots import LINE, NORMAL, ODD
 from aberra.reproduce.claims import NAMED, exceptions
 from aberra.reproduce.drawing import mean_band, panels, round_axis
@@ -23,6 +24,7 @@ from aberra.reproduce.profiles import Profile
 from aberra.reproduce.spread import spread_boxplots
 from aberra.reproduce.store import Record, Store
 from aberra.reproduce.work import finished, grouped
+from aberra.robust.history import kept_round, settled
 
 # Differ in hue, lightness, dash and marker at once.
 STYLES = {
@@ -133,8 +135,31 @@ def stop_near_best(store: Store, profile: Profile) -> list[str]:
         f"- **The stop is near the best round**: over {len(pairs)} pairs the round that is kept "
         f"has {mean['kept']:.1f} on average, the first (ADC) {mean['first']:.1f}, the last that "
         f"was run {mean['last']:.1f}, the best in hindsight (chosen with labels) "
-        f"{mean['best']:.1f}."
+        f"{mean['best']:.1f}. With another rule, on the same rounds: {_other_rules(pairs)}."
     ]
+
+
+def _other_rules(pairs: Sequence[Sequence[Record]]) -> str:
+    """Return what other rules would have kept; the patience of the tables is 2."""
+    rules: dict[str, Callable[[Record], int]] = {
+        "patience 1": lambda r: kept_round(*_until_settled(r, 1)),
+        "the round of the stop instead of the calmest": lambda r: len(_until_settled(r, 2)[0]),
+        "always round 5": lambda r: min(5, len(r["rounds"])) - 1,
+    }
+    told = []
+    for name, rule in rules.items():
+        each = [np.mean([r["rounds"][rule(r)] for r in records]) for records in pairs]
+        told.append(f"{name} {100 * np.mean(each):.1f}")
+    return ", ".join(told)
+
+
+def _until_settled(record: Record, patience: int) -> tuple[list[int], float]:
+    """Return the crossings up to the stop, and those to expect by chance."""
+    h = record["crossings"][str(KEPT_RATIO)]
+    n_rows = DATA_SETS[record["setting"]["set"]].shape[0]
+    by_chance = KEPT_RATIO * (1 - KEPT_RATIO) * (record["setting"]["rows"] or n_rows)
+    ends = (t for t in range(1, len(h) + 1) if settled(h[:t], patience, by_chance))
+    return h[: next(ends, len(h))], by_chance
 
 
 ODDS_FIGURES = (

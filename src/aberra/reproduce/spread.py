@@ -140,11 +140,12 @@ def steadier_with_resampling(store: Store, profile: Profile) -> str:
 
 def spread_falls(store: Store, profile: Profile) -> str:
     """Compare the spread of a row's score over the seeds: as printed, and in ranks."""
-    found = {
-        " on ".join(place): held["spread"]
+    whole = {
+        " on ".join(place): held
         for place, held in spreads(store, profile).items()
         if place[0] != "OCSVM"  # exact and, on all rows, without randomness
     }
+    found = {pair: held["spread"] for pair, held in whole.items()}
     if not found:
         return "- **The spread of the scores falls**: not run."
     told = []
@@ -163,8 +164,10 @@ def spread_falls(store: Store, profile: Profile) -> str:
         )
         rises = [f"{pair} ({ratio:.2f})" for pair, ratio in ratios["IADC"].items() if ratio > 1]
         told.append(f"{words}: {'; '.join(parts)}.{exceptions(' IADC has more for', rises)}")
+    seeds = [len(held["setting"]["seeds"]) for held in whole.values()]
     return (
-        f"- **The spread of the scores falls** ({len(found)} pairs). Deviation over seeds "
+        f"- **The spread of the scores falls** ({len(found)} pairs, {min(seeds)} to {max(seeds)} "
+        f"seeds of each). Deviation over seeds "
         f"{' Deviation '.join(told)}"
     )
 
@@ -191,13 +194,21 @@ def spread_boxplots(store: Store, profile: Profile) -> Any:
     return panels({name: [held] for name, held in found.items()}, ODDS_SETS, panel)
 
 
+def spread_reduced(profile: Profile) -> str:
+    """Say in one line how much of the protocol a profile runs."""
+    return (
+        f"{odds_reduced(profile)} A spread is over the seeds whose scores of every row were kept, "
+        "which may be fewer (the column seeds of TABLE.csv)."
+    )
+
+
 SPREAD_TABLES = (
     Experiment(
         "odds-spread",
         "Mean deviation of the rows' scores over the seeds; less is better",
         resampled_jobs,
         rows=spread_rows,
-        reduced=odds_reduced,
+        reduced=spread_reduced,
         claims=spread_claims,
         chapter=ODDS_CHAPTER,
         digits=4,
