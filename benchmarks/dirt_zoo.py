@@ -9,8 +9,8 @@ A cell is a kind of dirt on a kind of clean table at one share and one size
 chosen while looking at these cells (1, 10, 20 and 40 % of 1000 x 8), so read its lead as the upper
 end; the peers have their defaults.
 
-A cell is kept by a method that is at most 0.02 behind the best peer, or has at least 0.95; with 40 %
-of dirt by one that is not behind the best peer, or has at least 0.90.
+A cell is kept by a method that is at most 0.02 behind the best peer, or has at least 0.95; with
+40 % of dirt by one that is not behind the best peer, or has at least 0.90.
 """
 
 from __future__ import annotations
