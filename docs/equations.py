@@ -53,7 +53,10 @@ HEAD = """# Equations
 Generated from the tags in the docstrings by `python docs/equations.py`; do not edit by hand.
 ADDM numbers are those of Yu et al. 2023, IADC numbers those of the ADC/IADC supplement; `s` marks
 the score below an equation, A1 the algorithm. IAD is Kim et al., IEEE TNNLS 2024, the source of the
-weights and of the crossings.
+weights and of the crossings. Networks of tables and digits train in compiled loops
+(`detectors/compiled_training.py`, `compiled_convolutions.py`) that are tested against the functions
+named here, value and gradient; with more than 2,000 rows the one-class machine is solved on
+landmarks.
 
 | tag | what | home | tests |
 |---|---|---|---|

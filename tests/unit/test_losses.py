@@ -9,7 +9,14 @@ from aberra.detectors.compiled_training import sigmoids
 from aberra.detectors.convolutions import batches
 from aberra.detectors.deep_svdd import centres
 from aberra.detectors.foreign import as_trainer
-from aberra.detectors.objectives import ae_iadc, dsvdd_iadc, rsrae_iadc, squared_error, unit_sphere
+from aberra.detectors.objectives import (
+    ae_iadc,
+    distance,
+    dsvdd_iadc,
+    rsrae_iadc,
+    squared_error,
+    unit_sphere,
+)
 from aberra.detectors.training import batch_length
 from aberra.errors import DataError
 from aberra.progress import listening
@@ -35,6 +42,23 @@ def test_whoever_listens_hears_how_far_the_epochs_are_and_of_their_losses(detect
     epochs = [said for said in heard if said[2].startswith("loss")]
     assert [share for _, share, _ in epochs] == [0.25, 0.5, 0.75, 1.0]
     assert [note for _, _, note in epochs] == [f"loss {loss:.4g}" for loss in model.losses_]
+
+
+def test_iadc_4s_is_the_squared_distance_of_a_row_to_its_reconstruction():
+    x, x_hat = rand(M, D, B).numpy(), rand(M, D, B).numpy()
+    by_hand = [
+        [sum((x[j, k, i] - x_hat[j, k, i]) ** 2 for k in range(D)) for i in range(B)]
+        for j in range(M)
+    ]
+    np.testing.assert_allclose(squared_error(x, x_hat), by_hand)
+
+
+def test_iadc_6s_is_the_squared_distance_of_a_code_to_the_centre():
+    z, c = rand(M, D, B).numpy(), rand(M, D, 1).numpy()
+    by_hand = [
+        [sum((z[j, k, i] - c[j, k, 0]) ** 2 for k in range(D)) for i in range(B)] for j in range(M)
+    ]
+    np.testing.assert_allclose(distance(z, c), by_hand)
 
 
 def test_iadc_4_is_the_weighted_mean_of_squared_errors():

@@ -48,6 +48,21 @@ def test_iadc_2_is_the_weighted_dual(nu):
     np.testing.assert_allclose(expansion.coefficients.sum(), 1)
 
 
+def test_iadc_2s_is_rho_minus_the_weighted_kernels():
+    generator = np.random.default_rng(2)
+    x, new = generator.normal(size=(30, 2)), generator.normal(size=(5, 2))
+    machine = ocsvm_iadc(x, generator.random(30), 0.5, 0.3)
+    by_hand = [
+        machine.rho
+        - sum(
+            a * np.exp(-0.3 * np.sum((row - vector) ** 2))
+            for a, vector in zip(machine.coefficients, machine.vectors, strict=True)
+        )
+        for row in new
+    ]
+    np.testing.assert_allclose(machine.score(new), by_hand)
+
+
 def test_iadc_2_with_unit_weights_is_the_plain_machine():
     x = np.random.default_rng(1).normal(size=(60, 2))
     plain = ocsvm_iadc(x, np.ones(60), 0.5, 0.5)
