@@ -65,7 +65,11 @@ def resized(images: NDArray[Any], size: int = SIZE) -> NDArray[np.float32]:
 
 
 def healthy_parts(size: int, folder: Path | None = None) -> dict[str, Slices]:
-    """Return healthy slices, split by subject into train, tune and healthy."""
+    """Return healthy slices, split by subject into train, tune and healthy.
+
+    Deviation: of the slices 40 to 100 of NFBS, from which AnoDDPM draws anew at each visit, every
+    fourth trains, without its small random turns and shifts.
+    """
     if size <= STORED:
         return ixi(size, folder)
     root = _scans("nfbs", folder)
