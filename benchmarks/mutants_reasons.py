@@ -243,6 +243,8 @@ REASONS: tuple[Reason, ...] = (
            "False -> True", "nobody asks for a gradient of the average"),
     Reason(E, "ordinary.py", "z = np.clip(", "1 -> 2",
            "what lies beyond the grid is put a step further in, and the valley stays before it"),
+    Reason(E, "data/mri/nifti.py", "REST, PIECE = 1 << 26, 1 << 20", "1 -> 2",
+           "how many bytes are read at once"),
     Reason(E, "thresholds.py", "odd = np.flatnonzero((share > 0.5 + 1e-6)", "Gt -> GtE",
            "no share is that number to the last digit, and from the median up the same score is"
            " below the first odd one"),

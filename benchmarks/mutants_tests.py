@@ -131,7 +131,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "model_file/foreign.py": (*MODEL_FILE, f"{WHOLE}foreign.py"),
     "model_file/kinds.py": MODEL_FILE,
     "model_file/networks.py": MODEL_FILE,
-    "model_file/soundness.py": MODEL_FILE,
+    "model_file/soundness.py": (*MODEL_FILE, *_unit("written")),
     "model_file/values.py": MODEL_FILE,
     "data/mri/grid.py": _unit("mri_prepare", "scored_volumes", "mri_volume", "mri_nifti"),
     "data/mri/volume.py": _unit("mri_volume", "mri_nifti", "mri_prepare", "mri_dicom"),

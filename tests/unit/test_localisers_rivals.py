@@ -500,12 +500,12 @@ def test_intensity_flags_the_stated_share_of_healthy_pixels():
     assert model.segment(images)[foreground(images)].mean() == pytest.approx(0.05, abs=1e-3)
 
 
-def test_widths_of_the_presets():
-    widths = {name: (one.down, one.up) for name, one in BAUR_PRESETS.items()}
-    assert widths == {
-        "small": ((32, 64, 128), (64, 32, 32)),
-        "medium": ((32, 64, 128, 128), (128, 64, 32, 32)),
-        "paper": ((32, 64, 128, 128, 128), (128, 64, 32, 32, 32)),
+def test_sizes_and_widths_of_the_presets():
+    found = {name: (one.image_size, one.down, one.up) for name, one in BAUR_PRESETS.items()}
+    assert found == {
+        "small": (64, (32, 64, 128), (64, 32, 32)),
+        "medium": (128, (32, 64, 128, 128), (128, 64, 32, 32)),
+        "paper": (256, (32, 64, 128, 128, 128), (128, 64, 32, 32, 32)),
     }
 
 

@@ -347,6 +347,20 @@ def test_walks_written_out_and_how_often_a_network_is_asked():
         assert asked.n_calls == calls
 
 
+def test_a_start_of_next_to_nothing_is_the_first_step():
+    way = Walk(100, "linear", "gaussian", 0.5, 1e-9, None, "ddpm", 1)
+    asked = []
+
+    class Net(torch.nn.Linear):  # its parameters only say where they are
+        def forward(self, x, time):
+            asked.append(time.tolist())
+            return torch.zeros_like(x)
+
+    images = torch.zeros(2, 1, 8, 8)
+    assert Denoisers(None, None, [Net(1, 1)], way).restore(images).shape == (1, 2, 1, 8, 8)
+    np.testing.assert_allclose(asked, [[0.01, 0.01]])
+
+
 def test_a_checkpoint_is_written_when_its_minutes_are_over(tmp_path, monkeypatch):
     _, keeper = keeper_of(tmp_path, minutes=5.0)
     keeper.resume()

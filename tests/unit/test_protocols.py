@@ -199,6 +199,7 @@ def test_false_alarms_on_healthy_slices_are_counted():
     healthy[0, 0, :3] = 1.0
     healthy[1, 2, 2] = 1.0
     healthy[2, 4, 4] = 1.0  # outside the brain
+    healthy[3, 0, 0] = 0.5  # at the threshold, not above it
     found = standard(noise(masks), masks, brain, patients, 0.5, healthy, inside)
     assert found.false_alarms == {"pixels": 4 / 80, "slices": 2 / 4}
 

@@ -322,6 +322,13 @@ def test_a_group_apart_is_neither_tiny_nor_most_rows():
     assert not group_apart(np.ones(50)).any()
 
 
+def test_hills_need_fifty_different_scores_in_the_lower_half():
+    above = np.r_[np.linspace(1.01, 2, 249), np.full(200, 30.0)]
+    for lower, found in ((49, 0), (50, 200)):  # the median among them
+        low = np.r_[np.repeat(np.linspace(0, 1, lower), 9), np.full(451 - 9 * lower, 1.0)]
+        assert group_apart(np.r_[low, above]).sum() == found
+
+
 def test_a_fifth_of_dirt_is_flagged():
     s = contaminated(0.2)
     assert abs((s > fdr(s)).mean() - 0.2) < 0.01

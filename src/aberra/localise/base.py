@@ -356,7 +356,6 @@ class Localiser(Scorer):
         return repr({name: value for name, value in held.items() if name != "nets"})
 
     def _check_calibrated(self) -> None:
-        check_is_fitted(self, "map_threshold_")
         if self._map_settings() != self.calibrated_for_:
             raise DataError(
                 "The settings of the map have changed since the thresholds were placed. Call "
