@@ -1,6 +1,7 @@
 """The portrait of the training data, and what new rows look like beside it."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -70,6 +71,17 @@ def test_columns_that_went_empty_constant_or_new_are_named(model, changed, words
     drift = model.compare(table(500, 1, **changed))
     assert drift.verdict == "moved"
     assert pd.Series(drift.why).str.contains(words).any(), drift.why
+
+
+def test_no_median_is_made_up_beyond_the_range_of_training():
+    prices = pd.DataFrame({"price": np.random.default_rng(0).lognormal(3, 1, 2000)})
+    model = OCSVM(random_state=0).fit(prices)
+    (cents,) = model.compare(100 * prices).columns  # their median is about 2,000
+    assert re.fullmatch(
+        r"now [\d.]+ to [\d,]+, median before 19\.\d+; "
+        r"[\d.]+ % outside the range of training \([\d.]+ to [\d.]+\)",
+        cents.why,
+    )
 
 
 def test_values_between_the_old_ones_are_a_shift():

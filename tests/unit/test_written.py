@@ -461,7 +461,7 @@ def test_drift_compares_written_numbers_and_dates_as_what_they_say(model):
     moved = model.compare(table.assign(price=[WRITINGS["1.234,56 €"](v) for v in dearer]))
     assert moved.moved[0] == "price"
     assert "price has moved" in (said := " ".join(moved.why))
-    assert "median about" in said
+    assert "median before" in said
     new = model.compare(table.assign(day=table["day"].str.replace("2026", "2027")))
     assert "day goes on until 2027-03-31" in " ".join(new.why)
     wrong = Portrait.of(table[["price"]], None, {0: "1.234,56 €"})
