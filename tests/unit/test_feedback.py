@@ -158,7 +158,7 @@ def test_marks_by_position_and_marks_of_other_rows(files):
     found = feedback(fit(files / "r.csv", robust="none"), files / "r.csv", files / "marks.csv")
     assert (found.n_rejected, found.n_accepted) == (1, 1)
     (files / "marks.csv").write_text("row,mark\n3,reject\n5000,accept\n")
-    with pytest.raises(DataError, match="marks '5000' and 0 more"):
+    with pytest.raises(DataError, match=r"marks '5000', but .* no such row "):
         feedback(fit(files / "r.csv", robust="none"), files / "r.csv", files / "marks.csv")
     (files / "marks.json").write_text("{}")
     with pytest.raises(DataError, match="not written by aberra view"):
