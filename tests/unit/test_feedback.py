@@ -50,6 +50,16 @@ def test_without_marks_scores_are_the_same_bytes_and_a_new_fit_forgets(model, ro
     assert model.review_marks() is None
 
 
+def test_marks_are_no_drift(model, rows):
+    new = np.random.default_rng(1).normal(size=(500, 4))
+    model.feedback(rows[:3], [1, 1, 1]).feedback(new[:40], [1] * 40)
+    drift = model.compare(new)
+    assert drift.verdict == "steady", drift
+    assert "Marks of a review have changed the scores" in drift.why[1]
+    assert drift.n_flagged > 30
+    assert model.compare(new + np.array([0, 3, 0, 0])).moved == ["column 1"]
+
+
 def test_a_row_scores_the_same_alone_and_among_others(model, rows):
     model.feedback(rows[:20:4], [1, 1, 0, 0, 0])
     after = model.anomaly_score(rows)
