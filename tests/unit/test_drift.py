@@ -50,6 +50,19 @@ def test_five_per_cent_of_dirt_is_no_drift(model):
     assert any("never seen" in sentence for sentence in drift.why)
 
 
+def test_scores_of_few_rows_a_column_are_higher_for_new_rows_and_that_is_no_drift():
+    rng = np.random.default_rng(0)
+    causes = rng.normal(size=(5, 60))
+    old, new, other = (
+        rng.normal(size=(n, 5)) @ causes + 0.5 * rng.normal(size=(n, 60)) for n in (300, 800, 800)
+    )
+    model = MultiView(random_state=0).fit(old)
+    drift = model.compare(new)
+    assert drift.score_effect > 0.25
+    assert drift.verdict == "steady", drift
+    assert model.compare(np.where(rng.random((800, 60)) < 0.1, other + 6, other)).verdict == "moved"
+
+
 def test_half_a_standard_deviation_is_found_and_named(model):
     shifted_rows = table(2000, 1)
     shifted_rows["height"] += 5
