@@ -470,6 +470,18 @@ def test_drift_compares_written_numbers_and_dates_as_what_they_say(model):
         check_portrait(wrong, 1)
 
 
+def test_dates_that_a_data_frame_keeps_as_objects_are_dates():
+    kept = DAYS[:300].sample(frac=1, random_state=0).dt.date.reset_index(drop=True)
+    assert kept.dtype == object
+    kept.iloc[[4, 9]] = [None, pd.NaT]
+    table = pd.DataFrame({"n": np.arange(300.0) % 7, "day": kept})
+    reader = TableReader("impute", "auto")
+    reader.fit(table)
+    assert (reader.meanings(), reader.forms) == (["number", "time"], {1: "2026-02-27"})
+    same = table.assign(day=pd.to_datetime(table["day"]))
+    np.testing.assert_array_equal(reader.transform(table), reader.transform(same))
+
+
 def test_iso_dates_of_a_data_frame_are_dates_in_python_too():
     table = prices().assign(day=DAYS[:300].dt.strftime("%Y-%m-%d").sample(frac=1, random_state=0))
     table.loc[3, "day"] = "2020-13-45"
