@@ -10,11 +10,12 @@ import pytest
 from aberra import IADC, OCSVM, MultiView, load, save
 from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.drift.evidence import chance, corrected, interval, shifted, turned_over
-from aberra.data.drift.overlay import overlaid
+from aberra.data.drift.overlay import Overlay, overlaid
 from aberra.data.drift.packed import packed, unpacked
 from aberra.data.drift.portrait import Portrait
 from aberra.errors import DataError
 from aberra.report import html
+from aberra.report.drift import overlay_chart
 
 
 def table(n, seed, **changed):
@@ -240,3 +241,11 @@ def test_the_report_says_and_draws_what_moved(model):
     assert "Compared with the training data: moved" in page
     assert "height: bars show the new rows" in page
     assert "Compared with the training data: steady" in html(model, table(500, 2))
+
+
+def test_long_labels_below_small_charts_are_cut_with_a_sign():
+    share = np.full(7, 1 / 7)
+    labels = ["DE", "US", "FR", "IT", "GB", "Germny", "other"]
+    drawn = overlay_chart("country", Overlay(labels, share, share))
+    found = re.findall(r">([^<>]+)</text>", drawn)
+    assert found == ["DE", "US", "FR", "IT", "GB", "Ger…", "oth…"]
