@@ -100,6 +100,18 @@ def test_a_column_of_numbers_with_a_word_in_it_is_named(tmp_path):
     assert "1 gap in 1 column takes the column's median" in " ".join(said.split())
 
 
+def test_gaps_of_text_and_columns_that_only_rise_are_told(tmp_path):
+    gaps = {"word": (["red", "blue", ""] * N)[:N], "w": ["", "", *COLUMNS["whole"][2:]]}
+    data = written(tmp_path / "t.csv", {"number": [str(k * k) for k in range(N)], **gaps})
+    said = " ".join(run("fit", data, "-o", tmp_path / "m.aberra").split())
+    assert (
+        "2 gaps in 1 column take the column's median, and make a row odd where they are unusual; "
+        f"{N // 3} gaps in text count as a value of their own"
+    ) in said
+    assert "in order number rises from row to row: if it only numbers or dates the rows," in said
+    assert "--drop number" in said
+
+
 def test_identifiers_stay_as_they_are_written(tmp_path):
     names = [f"{k:04d}" for k in range(N)]
     data = written(tmp_path / "t.csv", {"id": names, "x": COLUMNS["broken"]})

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.covariance import EllipticEnvelope
 from sklearn.ensemble import IsolationForest
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import make_pipeline
@@ -121,6 +122,15 @@ def test_what_cannot_be_copied_is_told_how_to_become_a_detector(ensemble, dirty_
 def test_detector_that_cannot_score_new_rows_says_what_to_do(dirty_blob):
     with pytest.raises(TypeError, match="novelty=True"):
         ADC(LocalOutlierFactor()).fit(dirty_blob[0])
+
+
+@pytest.mark.parametrize(
+    ("learner", "kind"),
+    [(LogisticRegression(), "classifier"), (make_pipeline(StandardScaler(), Ridge()), "regressor")],
+)
+def test_what_learns_from_labels_is_refused_in_words(learner, kind, dirty_blob):
+    with pytest.raises(ArgumentError, match=f"is a {kind}, which learns from labels"):
+        IADC(learner).fit(dirty_blob[0])
 
 
 def test_images_are_refused_by_detectors_for_tables():

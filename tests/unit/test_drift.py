@@ -1,6 +1,7 @@
 """The portrait of the training data, and what new rows look like beside it."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -9,11 +10,12 @@ import pytest
 from aberra import IADC, OCSVM, MultiView, load, save
 from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.drift.evidence import chance, corrected, interval, shifted, turned_over
-from aberra.data.drift.overlay import overlaid
+from aberra.data.drift.overlay import Overlay, overlaid
 from aberra.data.drift.packed import packed, unpacked
 from aberra.data.drift.portrait import Portrait
 from aberra.errors import DataError
 from aberra.report import html
+from aberra.report.drift import overlay_chart
 
 
 def table(n, seed, **changed):
@@ -49,6 +51,19 @@ def test_five_per_cent_of_dirt_is_no_drift(model):
     assert any("never seen" in sentence for sentence in drift.why)
 
 
+def test_scores_of_few_rows_a_column_are_higher_for_new_rows_and_that_is_no_drift():
+    rng = np.random.default_rng(0)
+    causes = rng.normal(size=(5, 60))
+    old, new, other = (
+        rng.normal(size=(n, 5)) @ causes + 0.5 * rng.normal(size=(n, 60)) for n in (300, 800, 800)
+    )
+    model = MultiView(random_state=0).fit(old)
+    drift = model.compare(new)
+    assert drift.score_effect > 0.25
+    assert drift.verdict == "steady", drift
+    assert model.compare(np.where(rng.random((800, 60)) < 0.1, other + 6, other)).verdict == "moved"
+
+
 def test_half_a_standard_deviation_is_found_and_named(model):
     shifted_rows = table(2000, 1)
     shifted_rows["height"] += 5
@@ -70,6 +85,17 @@ def test_columns_that_went_empty_constant_or_new_are_named(model, changed, words
     drift = model.compare(table(500, 1, **changed))
     assert drift.verdict == "moved"
     assert pd.Series(drift.why).str.contains(words).any(), drift.why
+
+
+def test_no_median_is_made_up_beyond_the_range_of_training():
+    prices = pd.DataFrame({"price": np.random.default_rng(0).lognormal(3, 1, 2000)})
+    model = OCSVM(random_state=0).fit(prices)
+    (cents,) = model.compare(100 * prices).columns  # their median is about 2,000
+    assert re.fullmatch(
+        r"now [\d.]+ to [\d,]+, median before 19\.\d+; "
+        r"[\d.]+ % outside the range of training \([\d.]+ to [\d.]+\)",
+        cents.why,
+    )
 
 
 def test_values_between_the_old_ones_are_a_shift():
@@ -215,3 +241,11 @@ def test_the_report_says_and_draws_what_moved(model):
     assert "Compared with the training data: moved" in page
     assert "height: bars show the new rows" in page
     assert "Compared with the training data: steady" in html(model, table(500, 2))
+
+
+def test_long_labels_below_small_charts_are_cut_with_a_sign():
+    share = np.full(7, 1 / 7)
+    labels = ["DE", "US", "FR", "IT", "GB", "Germny", "other"]
+    drawn = overlay_chart("country", Overlay(labels, share, share))
+    found = re.findall(r">([^<>]+)</text>", drawn)
+    assert found == ["DE", "US", "FR", "IT", "GB", "Ger…", "oth…"]

@@ -261,6 +261,19 @@ def test_bins_hold_every_score_on_its_side_of_the_threshold():
         assert bins.counts[0][bins.above].sum() == above
 
 
+@pytest.mark.parametrize(
+    ("scores", "threshold", "n_above"),
+    [([0.0] * 97 + [8.0] * 3, 0.0, 3), ([*range(10), 10.0], 9.9, 1), ([1.0] * 9, 1.0, 0)],
+)
+def test_bars_beside_the_threshold_are_wide_enough_to_be_seen(scores, threshold, n_above):
+    bins = score_bins([np.array(scores)], threshold)
+    assert bins.counts[0].sum() == len(scores)
+    assert bins.counts[0][bins.above].sum() == n_above
+    held = np.flatnonzero(bins.counts[0])
+    widths = np.diff(bins.scale.places(bins.edges))
+    assert widths[held].min() > 0.4 / len(widths)
+
+
 def test_bands_are_the_quantiles_of_their_group():
     trust = np.random.default_rng(0).uniform(size=(3, 50))
     some = np.arange(50) < 20

@@ -424,7 +424,7 @@ def test_a_scan_of_which_too_much_is_flagged_is_doubted(tmp_path):
     calm = score_scan(Dark(), path, tmp_path / "maps", mask="auto", threshold=0.99)
     odd = score_scan(Dark(), path, tmp_path / "maps", mask="auto", threshold=-1.0)
     assert calm.remark == ""
-    assert odd.remark.startswith("flagged in 100% of what was looked at")
+    assert odd.remark.startswith("flagged in 100 % of what was looked at")
     assert "--axes" in odd.remark
 
 

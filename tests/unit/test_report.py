@@ -99,9 +99,16 @@ def test_training_data_are_recognised_and_explained(iadc, table):
         reason = re.search(r"(\d+) % \s*(\S+)\s* = ", row[5])
         assert reason[2] == "b"
         assert int(reason[1]) > 50
-    assert "These are the data that the model was trained on" in page
+    assert "These are the data that the model was trained on. The rows with the highest" in page
     trust = [float(row[4]) for row in rows]
     np.testing.assert_allclose(trust, np.sort(iadc.weights_)[:24], atol=0.0051)
+
+
+def test_nobody_is_said_to_be_doubted_where_all_are_trusted():
+    table = pd.DataFrame({"a": [1.0] * 97 + [2.0] * 3})
+    page = html(IADC(random_state=0).fit(table), table)
+    assert "It trusts all of them." in page
+    assert "trusts least" not in page
 
 
 def test_numbers_on_top_are_those_of_the_model(iadc, table):

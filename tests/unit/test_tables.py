@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from aberra import IADC, OCSVM, MultiView, load, save
+from aberra.data.rarity import is_known, rarities, rarity_of
 from aberra.data.tables import TableReader
 from aberra.errors import DataError
 
@@ -55,6 +56,22 @@ def test_text_that_names_rows_is_left_out_and_equal_rarities_can_be_told_apart()
     assert reader.parts == [[], ["rarity"]]
     assert len(np.unique(values)) == 2
     np.testing.assert_allclose(values, np.log(101 / 51), atol=1e-3)
+
+
+def test_a_new_value_is_as_rare_as_one_that_was_there_once_and_no_rarer():
+    words = pd.Series(["good", "fine", "good", "bad", "so so", None])
+    known = rarity_of(words)
+    new, once, gap = rarities(pd.Series(["splendid", "fine", None]), known, unseen=9.0)
+    assert new in {known["bad"], known["fine"], known["so so"]}
+    assert new == pytest.approx(once, abs=1e-3)
+    assert gap == known["\0missing"]
+    assert is_known("bad", known)
+    assert not is_known("splendid", known)
+    # Where no value is there only once, a new one is news; so is the first gap.
+    known = rarity_of(pd.Series(["yes", "no"] * 20))
+    assert rarities(pd.Series(["maybe", None]), known, unseen=9.0).tolist() == [9.0, 9.0]
+    known = rarity_of(pd.Series(["yes", "no", "no"]))
+    assert rarities(pd.Series([None]), known, unseen=9.0).tolist() == [9.0]
 
 
 @pytest.fixture

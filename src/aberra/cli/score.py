@@ -264,7 +264,8 @@ def _drift(verdict: str, why: list[str]) -> str:
 
 
 def _oddest(lines: list[dict[str, Any]]) -> Table:
-    table = Table(title=f"The {len(lines)} oddest rows", box=None)
+    n = len(lines)
+    table = Table(title="The oddest row" if n == 1 else f"The {n} oddest rows", box=None)
     first = "id" if "id" in lines[0] else "row"
     for name in (first, "score", "percentile"):
         table.add_column(name, justify="right", overflow="fold")

@@ -181,7 +181,7 @@ class RowScorer(Scorer):
             )
         rows = as_pandas(X)
         now = before.count(rows, self.anomaly_score(rows), self.threshold_)
-        return compared(before, now, zoned_columns(rows))
+        return compared(before, now, zoned_columns(rows), marked=self.review_marks() is not None)
 
     def feedback(self, X: ArrayLike, labels: ArrayLike) -> Self:
         """Learn from what a reviewer said about some rows, without training again.

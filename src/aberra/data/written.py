@@ -8,6 +8,7 @@ reading needs nothing but the form: a cell means the same in any company.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -161,14 +162,19 @@ def _distinct(column: pd.Series[Any]) -> _Distinct:
 
 
 def _texts(column: pd.Series[Any]) -> pa.Array:
-    """Return the cells that are text; the others are null."""
+    """Return the cells that are text, and dates that Python keeps as objects; others are null."""
     cells = column.astype(object).to_numpy()
     try:
         found = pa.array(cells, pa.string(), from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError):  # other things, or what is not UTF-8
-        kept = [cell if isinstance(cell, str) and _is_utf8(cell) else None for cell in cells]
-        found = pa.array(kept, pa.string())
+        found = pa.array([_text(cell) for cell in cells], pa.string())
     return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _text(cell: Any) -> str | None:
+    if isinstance(cell, date) and cell is not pd.NaT:
+        return str(cell)
+    return cell if isinstance(cell, str) and _is_utf8(cell) else None
 
 
 def _is_utf8(text: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -81,6 +81,7 @@ def as_trainer(detector: Any, image: tuple[int, int, int] | None) -> Trainer:
             f"{type(fresh).__name__} looks at tables, but got images. Flatten them to (n, pixels), "
             "or use one of Aberra's own detectors."
         )
+    _check_needs_no_labels(fresh)
     return ForeignTrainer(fresh)
 
 
@@ -100,6 +101,17 @@ def _check_copyable(detector: Any) -> None:
                 "its members. Let the class inherit from sklearn.base.BaseEstimator, with all "
                 "settings as keywords of its constructor.",
             )
+
+
+def _check_needs_no_labels(detector: Any) -> None:
+    last = _last_step(detector)
+    if isinstance(last, BaseEstimator) and (is_classifier(last) or is_regressor(last)):
+        kind = "classifier" if is_classifier(last) else "regressor"
+        raise ArgumentError(
+            "detector",
+            f"{type(last).__name__} is a {kind}, which learns from labels. Give an anomaly "
+            "detector, such as IsolationForest().",
+        )
 
 
 class ForeignTrainer:

@@ -6,7 +6,7 @@ Report, viewer and `aberra.plots` draw from these, each in its own way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,12 +115,25 @@ def score_bins(groups: Sequence[Numbers], threshold: float | None = None) -> Sco
     bins : ScoreBins
     """
     marks = [] if threshold is None else [np.array([threshold])]
-    scale = score_scale(*groups, *marks)
     n_bins = int(np.clip(2 * np.sqrt(len(groups[0])), FEWEST_BINS, MOST_BINS))
+    scale = _with_room(score_scale(*groups, *marks), n_bins, threshold)
     edges = _cut_at(scale, scale.edges(n_bins), threshold)
     shown = [within_reach(group) for group in groups]
     counts = [np.histogram(group, edges)[0].astype(np.int64) for group in shown]
     return ScoreBins(scale, edges, counts, threshold)
+
+
+def _with_room(scale: Scale, n_bins: int, threshold: float | None) -> Scale:
+    """Return the scale with room for a bar on either side of the threshold."""
+    if threshold is None:
+        return scale
+    low, high, cut = (float(x) for x in scale.bent([scale.low, scale.high, threshold]))
+    width = (high - low) / n_bins
+    if cut - width < low:
+        scale = replace(scale, low=float(scale.unbent(np.array(cut - width))))
+    if scale.high > threshold and cut + width > high:
+        scale = replace(scale, high=float(scale.unbent(np.array(cut + width))))
+    return scale
 
 
 def _cut_at(scale: Scale, edges: Numbers, threshold: float | None) -> Numbers:

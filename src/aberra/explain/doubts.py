@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,6 +26,8 @@ REMEMBERED = (
     "The model remembers how far it trusts each training sample, but not the samples themselves, "
     "so they are numbered from 0. A report on the training data shows their values and reasons."
 )
+
+SHOWN_FULL = 0.995  # trust from here on is shown as 1.00
 
 ReasonsOf = Callable[[NDArray[np.int64]], Sequence[Sequence[Reason]]]
 
@@ -53,6 +55,11 @@ class Doubt:
     trust: float
     score: float
     reasons: list[Reason] = field(default_factory=list)
+
+
+def any_doubted(trust: Iterable[float | None]) -> bool:
+    """Say whether any of these samples is shown with less than full trust."""
+    return any(one is not None and one < SHOWN_FULL for one in trust)
 
 
 def trust_in(model: Scorer, scores: Scores) -> Scores:

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from aberra.contract.rows import RowScorer
+from aberra.data.rarity import is_known
 from aberra.words import number, percent
 
 N_REASONS = 3
@@ -171,6 +172,7 @@ class _Usual:
         self.reader = model.reader_
         self.kinds = None if self.reader is None else self.reader.meanings()
         self.numbers = None if self.reader is None else self.reader.transform(rows)
+        self.rows = rows
         # The number that a column became; dates, which become several, have no words here.
         owners = np.arange(rows.shape[1]) if self.reader is None else self.reader.owners()
         self.place = np.searchsorted(owners, np.arange(rows.shape[1]))
@@ -187,9 +189,9 @@ class _Usual:
         if kind != "text" or self.reader is None or self.numbers is None:
             return ""
         # The reader turns a text that n of N rows have into log(N + 1) - log(n + 1).
-        seen = np.expm1(self.reader.unseen - self.numbers[i, self.place[j]])
-        if seen < 1e-6:
+        if not is_known(self.rows.iat[i, j], self.reader.rarity[j]):
             return "never seen in training"
+        seen = np.expm1(self.reader.unseen - self.numbers[i, self.place[j]])
         return f"in {percent(float(seen / np.expm1(self.reader.unseen)))} of the training rows"
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import aberra
 from aberra.data.date_parts import PERIODS
+from aberra.data.rarity import MISSING, NEW
 from aberra.explain.subject import Subject
 
 PLAIN = {"value"}
@@ -44,7 +45,10 @@ def _part(reader: Any, j: int, part: str) -> list[dict[str, Any]]:
         unit = {"unit": "seconds"} if reader.kinds[j] == "duration" else {}
         return [{"part": part, **written, **unit}]
     if part == "rarity":
-        return [{"part": part, "values": reader.rarity[j], "otherwise": reader.unseen}]
+        values = dict(reader.rarity[j])
+        otherwise = values.pop(NEW, reader.unseen)
+        gap = values.pop(MISSING, reader.unseen)
+        return [{"part": part, "values": values, "gap": gap, "otherwise": otherwise}]
     if part == "elapsed":
         latest, ordinary = reader.latest[j]
         ends = {"latest": latest, "later": ordinary}

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from aberra.words import whole_percent
+
 LEVELS = np.linspace(10, 90, 9)  # percentiles of the head's pixels
 HEAD = 0.1  # what is darker is background
 TOLERANCE = 2.0  # times the largest distance among training scans ...
@@ -32,8 +34,8 @@ def too_much(share: float) -> str:
     if share < MUCH:
         return ""
     return (
-        f"flagged in {share:.0%} of what was looked at, which is rarely a lesion: it may lie "
-        "otherwise than its header says (see --axes), or come from another kind of scanner"
+        f"flagged in {whole_percent(share)} of what was looked at, which is rarely a lesion: it "
+        "may lie otherwise than its header says (see --axes), or come from another kind of scanner"
     )
 
 

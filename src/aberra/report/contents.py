@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aberra.data.drift.verdict import Drift
+from aberra.explain.doubts import any_doubted
 from aberra.explain.reasons import ReasonInWords
 from aberra.explain.rounds import RoundLine
 from aberra.explain.training import Fact
@@ -66,6 +67,11 @@ class Findings:
     heat_top: float = 0.0
     failures: list[tuple[str, str]] = field(default_factory=list)
     drift: Drift | None = None  # for rows other than the training rows
+
+    @property
+    def doubted(self) -> bool:
+        """Whether any of the samples has lost trust."""
+        return any_doubted(sample.trust for sample in self.samples)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from aberra.words import percent
 MOST_CHARTS = 12
 SMALL, LOW = 220.0, 96.0  # width and height of a small chart
 FLOOR, INSET = 78.0, 4.0
+LETTER = 7.5  # its width, a gap between two labels included
 
 
 def drift_section(drift: Drift | None) -> DriftSection | None:
@@ -65,8 +66,9 @@ def _labels(labels: Sequence[str], edges: Sequence[float]) -> list[str]:
             tag("text", labels[1], x=SMALL - INSET, y=LOW - 4, class_="tick", text_anchor="end"),
         ]
     middles = [(a + b) / 2 for a, b in pairwise(edges)]
-    room = max(2, int((SMALL - 2 * INSET) / len(labels) / 6.5))
+    room = max(2, int((SMALL - 2 * INSET) / len(labels) / LETTER))
+    shown = [label if len(label) <= room else f"{label[: room - 1]}…" for label in labels]
     return [
-        tag("text", label[:room], x=x, y=LOW - 4, class_="tick", text_anchor="middle")
-        for label, x in zip(labels, middles, strict=True)
+        tag("text", label, x=x, y=LOW - 4, class_="tick", text_anchor="middle")
+        for label, x in zip(shown, middles, strict=True)
     ]

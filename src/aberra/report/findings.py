@@ -111,7 +111,8 @@ def of_table(subject: Subject, table: TableToReport, top: int) -> Findings:
     findings = found_in(subject, table, every, samples)
     if seen is None or findings.trained_on:
         return findings
-    return replace(findings, drift=compared(before, seen, zoned))
+    marked = subject.model.review_marks() is not None
+    return replace(findings, drift=compared(before, seen, zoned, marked=marked))
 
 
 class _OddestRows:

@@ -195,7 +195,9 @@ def _summary(scorer: RowAnswers, found: list[dict[str, Any]], n_before: int) -> 
         total = now[0]
         for more in now[1:]:
             total = total + more
-        drift = compared(before, total, {j for one in found for j in one.get("zoned", [])})
+        zoned = {j for one in found for j in one.get("zoned", [])}
+        marked = scorer.model.review_marks() is not None
+        drift = compared(before, total, zoned, marked=marked)
     n_rows, n_flagged = (sum(one[name] for one in found) for name in ("n_rows", "n_flagged"))
     odd = added_up(column for one in found for column in from_dicts(one.get("odd", [])))
     return TableSummary(n_rows, n_flagged, n_before, oddest, drift, odd=odd)

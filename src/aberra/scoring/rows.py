@@ -190,7 +190,7 @@ def matched_columns(
     if missing:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         raise DataError(
-            f"The file lacks columns that the model was fitted on: {missing[:SHOWN]}{more}. Add "
+            f"The table lacks columns that the model was fitted on: {missing[:SHOWN]}{more}. Add "
             "or rename them, or fit a model without them."
         )
     return columns, [name for name in given if name not in wanted]

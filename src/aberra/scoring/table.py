@@ -175,7 +175,10 @@ def _summary(
         zoned |= scorer.zoned(piece)
         odd = odd_cells.added_up([*odd, *odd_cells.known(piece)])
     before = scorer.model.training_portrait()
-    drift = None if before is None or looks is None else compared(before, looks, zoned)
+    drift = None
+    if before is not None and looks is not None:
+        marked = scorer.model.review_marks() is not None
+        drift = compared(before, looks, zoned, marked=marked)
     lines = [line for *_, line in sorted(oddest, reverse=True, key=lambda e: e[:2])]
     told = None if looks is None else packed(looks)
     return TableSummary(n_rows, n_flagged, n_resumed, lines, drift, told, odd, sorted(zoned))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pandas as pd
@@ -23,6 +24,9 @@ from aberra.workflow.about import (
 from aberra.workflow.budget import Ending
 from aberra.workflow.plan import Plan
 
+FEWEST_RISES = 20  # rows, so that a column hardly rises all the way by chance
+RISES = "rises from row to row: if it only numbers or dates the rows, leave it out with --drop"
+MEDIAN = "take the column's median"
 NAMELESS = "the column without a name"
 
 
@@ -32,6 +36,8 @@ def data(file: TableFile, rows: pd.DataFrame, columns: ColumnChoice) -> Choices:
     size = f"{len(rows):,} rows, {len(columns.used)} of {rows.shape[1]} columns{comma}"
     lines = [("data", size), *_about_columns(columns)]
     for name in columns.used:
+        if kind_of(rows[name]) == "number" and _rises(rows[name]):
+            lines.append(("in order", f"{name or NAMELESS} {RISES} {shlex.quote(name)}"))
         if kind_of(rows[name]) != "text":
             continue
         if two_ways(rows[name]):
@@ -39,6 +45,11 @@ def data(file: TableFile, rows: pd.DataFrame, columns: ColumnChoice) -> Choices:
         elif (odd := odd_cells(rows[name], file.place_of)) and not form_of(rows[name]):
             lines.append(("mixed", f"{name} holds numbers but for {odd}, so it is used as text"))
     return [*lines, _about_names(columns)]
+
+
+def _rises(column: pd.Series[Any]) -> bool:
+    long_enough = len(column) >= FEWEST_RISES
+    return bool(long_enough and column.is_monotonic_increasing and column.is_unique)
 
 
 def long_data(blocks: Blocks, n_seen: int, columns: ColumnChoice) -> Choices:
@@ -87,7 +98,7 @@ def training(
         ("detector", about_method(plan)),
         ("robust training", about_ensemble(plan)),
         ("scaling", "by the detector, column by column: units do not matter"),
-        ("missing values", _about_gaps(gaps, model.missing, model.sees_gaps)),
+        ("missing values", _about_gaps(gaps, text, model.missing, model.sees_gaps)),
     ]
     for name, form in forms.items():
         kind = "dates" if means(form) == "time" else "numbers"
@@ -128,18 +139,23 @@ def labels(column: str, odd: str, n_seen: int | None = None) -> Choices:
     return [("labels", told)]
 
 
-def _about_gaps(gaps: pd.Series[Any], missing: str, seen: bool) -> str:
-    n, where = int(gaps.sum()), int((gaps > 0).sum())
+def _about_gaps(gaps: pd.Series[Any], text: Collection[str], missing: str, seen: bool) -> str:
+    """Say what becomes of gaps, those of numbers and dates and those of text."""
     if missing == "error":
         return "none here; a gap in later data is an error"
-    if not n and seen:
-        return "none here; gaps in later data make a row odd"
-    if not n:
-        return "none here; gaps in later data take the column's median"
-    places = f"{count(n, 'gap')} in {count(where, 'column')}"
-    filled = f"{places} {'takes' if n == 1 else 'take'} the column's median"
-    if seen and n == 1:
-        return f"{filled}, and makes a row odd where it is unusual"
-    if seen:
-        return f"{filled}, and make a row odd where they are unusual"
-    return f"{filled} (in text, a gap is a value of its own)"
+    if not gaps.sum():
+        return f"none here; gaps in later data {'make a row odd' if seen else MEDIAN}"
+    in_text = gaps.index.isin(list(text))
+    said, n, n_text = [], int(gaps[~in_text].sum()), int(gaps[in_text].sum())
+    if n:
+        places = f"{count(n, 'gap')} in {count(int((gaps[~in_text] > 0).sum()), 'column')}"
+        if n == 1:
+            odd = ", and makes a row odd where it is unusual"
+            said.append(f"{places} takes the column's median{odd if seen else ''}")
+        else:
+            odd = ", and make a row odd where they are unusual"
+            said.append(f"{places} {MEDIAN}{odd if seen else ''}")
+    if n_text:
+        counts = "counts as a value of its own" if n_text == 1 else "count as a value of their own"
+        said.append(f"{count(n_text, 'gap')} in text {counts}")
+    return "; ".join(said)

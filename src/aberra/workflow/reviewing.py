@@ -15,7 +15,7 @@ from aberra.scoring.odd_cells import told_chunks
 from aberra.scoring.rows import RowAnswers, matched_columns
 from aberra.scoring.table import CHUNK_ROWS
 from aberra.viewer.marks import marks_in
-from aberra.words import count
+from aberra.words import count, listed
 from aberra.workflow.opened import Opened, opened
 from aberra.workflow.outcome import check_model_place, save_with_recipe
 
@@ -132,8 +132,9 @@ def learn_marks(model: Any, file: TableFile, id_column: str | None, marks: Path)
     if missing:
         by = "by position" if id_column is None else f"by {id_column}"
         raise DataError(
-            f"{marks} marks {missing[0]!r} and {len(missing) - 1} more, but {file.path} has no "
-            f"such rows ({by}). Give the table that was reviewed."
+            f"{marks} marks {listed([repr(name) for name in missing], 5)}, but {file.path} has no "
+            f"such {'row' if len(missing) == 1 else 'rows'} ({by}). Give the table that was "
+            "reviewed."
         )
     given = rows[columns] if model.column_names() is not None else rows[columns].to_numpy()
     model.feedback(given, [named[name] for name in rows[MARKED]])

@@ -61,8 +61,11 @@ def _numbers(before: Numbers, now: Numbers, kind: str) -> list[str]:
         if before.lowest == before.highest == now.lowest:
             return []
         return [f"is always {shown(now.lowest, kind)} now; before, {_range(before, kind)}"]
-    middles = [shown(one.quantile(0.5), kind) for one in (now, before)]
-    said = [] if middles[0] == middles[1] else [f"median about {middles[0]}, before {middles[1]}"]
+    said, middle, usual = [], now.quantile(0.5), before.quantile(0.5)
+    if not before.lowest <= middle <= before.highest:  # how they are spread there is not counted
+        said.append(f"now {_range(now, kind)}, median before {shown(usual, kind)}")
+    elif shown(middle, kind) != shown(usual, kind):
+        said.append(f"median about {shown(middle, kind)}, before {shown(usual, kind)}")
     outside = 1 - float(now.upto[-1] - now.below[0]) / now.n
     if outside > 0:
         said.append(f"{percent(outside)} outside the range of training ({_range(before, kind)})")

@@ -15,7 +15,7 @@ export function showBehind(row, overview) {
   el("behind-title").textContent = String(row.id)
   el("behind-title").title = String(row.id)
   const flag = row.flag ? ", flagged" : ""
-  const higher = row.percentile === null || row.percentile === undefined ? "" : `, above ${row.percentile.toFixed(2)} % of the training rows`
+  const higher = row.percentile === null || row.percentile === undefined ? "" : `, no lower than ${row.percentile.toFixed(2)} % of the training rows`
   el("behind-score").textContent = `Score ${number(row.score, 5)}${higher}${flag}`
   markCurve(row.score)
   if (!overview?.columns.length) {

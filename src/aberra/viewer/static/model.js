@@ -143,7 +143,7 @@ function entries(list) {
 function showRounds(rounds, thing) {
   el("trust-section").hidden = false
   el("trust-text").textContent =
-    `How far each of ${rounds.samples.toLocaleString("en")} training ${thing}s is trusted after each round: 1 is full trust, 0 is none. The ${thing} in the middle of the ranking always has 0.5. ${rounds.about_low_trust.join(" ")}`
+    `How far each of ${rounds.samples.toLocaleString("en")} training ${thing}s is trusted after each round: 1 is full trust, 0 is none. ${rounds.about_low_trust.join(" ")}`
   el("crossings-text").textContent = rounds.sentences.join(" ")
   drawTrust(rounds)
   drawCrossings(rounds)
