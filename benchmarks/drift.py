@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from aberra import IADC
 from benchmarks.many_tables import FOLDERS
-from benchmarks.records import data_folder
+from benchmarks.records import data_folder, environment
 
 Rows = NDArray[np.float64]
 MOST_ROWS, BATCH, COLUMNS = 5000, 2000, 20
@@ -153,7 +153,8 @@ def main() -> None:
     rows = [",".join(str(vars(t)[name]) for name in names) for t in found]
     RAW.write_text("\n".join([",".join(names), *rows]) + "\n")
     said = (__doc__ or "").split("\n\n")[2]
-    asked.out.write_text("\n".join(["# Drift", "", said, "", *lines(found), ""]))
+    made = f"Made with {environment()}."
+    asked.out.write_text("\n".join(["# Drift", "", said, "", *lines(found), "", made, ""]))
     print("\n".join(lines(found)))
 
 

@@ -25,6 +25,7 @@ from aberra.explain.subject import Subject
 from aberra.service.answers import Answers
 from aberra.service.limits import Limits
 from aberra.service.running import Place, make_server
+from benchmarks.records import environment
 
 
 def bare(model: Any, X: np.ndarray[Any, Any], n: int) -> float:
@@ -75,7 +76,7 @@ def main() -> None:
     server = make_server(Answers(Subject(model), Limits()), place)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [place.socket]})
     thread.start()
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"measured_with": environment()}
     try:
         for n in (1, 100):
             body = json.dumps({"rows": X[:n].tolist()}).encode()
