@@ -284,3 +284,12 @@ def test_mixed_columns_are_named_with_a_line(rows, tmp_path):
     mixed.to_csv(tmp_path / "rows.csv", index=False)
     why = fit(tmp_path / "rows.csv", robust="none").recipe.dropped["height"]
     assert why.startswith("numbers but for 'tall' (3 rows) first in line 12")
+
+
+def test_whole_numbers_of_a_sheet_stay_whole_beside_a_gap(tmp_path):
+    """As floats, they gave rows names such as 7.0."""
+    to_excel(
+        pd.DataFrame({"id": [None, 7, 8], "x": 0.5}).astype({"id": object}), tmp_path / "t.xlsx"
+    )
+    (chunk,) = table_at(tmp_path / "t.xlsx").chunks(["id"], {"id": "text"}, 9)
+    assert chunk.frame["id"][1:].tolist() == ["7", "8"]
