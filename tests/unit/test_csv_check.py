@@ -68,6 +68,21 @@ def test_two_lost_quotes_that_look_like_one_cell_do_not_swallow_the_rows_between
         check_csv(file_with(tmp_path, text), ",", Called(tmp_path / "rows.csv", added=1))
 
 
+@pytest.mark.parametrize("piece", [50, 1 << 22])
+@pytest.mark.parametrize("first", ["p,0.5,x", 'a 5" disk,0.5,x'])
+def test_a_few_rows_between_two_lost_quotes_are_not_lost(first, piece, tmp_path, monkeypatch):
+    """They vanished without a word, above all where nobody reads that column."""
+    monkeypatch.setattr(csv_check, "PIECE", piece)
+    lines = ["name,value,note", first, *(f"p{k},{k}.5,ok" for k in range(2, 90))]
+    lines[9], lines[11] = 'p9,9.5,"ok', 'p11,11.5,ok"'
+    table = TableFile(file_with(tmp_path, "\n".join(lines) + "\n"))
+    said = r"opens a cell in line 10 meets another one only in line 12\. .* so 2 rows would be lost"
+    with pytest.raises(DataError, match=said):
+        list(table.chunks(["value"], {"value": "number"}, 100))
+    lines[9:12] = ['p9,9.5,"see 7, 8', "and 9, 10, both", '11, 12"']  # sound text
+    assert len(TableFile(file_with(tmp_path, "\n".join(lines) + "\n")).read()) == 87
+
+
 @pytest.mark.parametrize("piece", [500, 1 << 22])
 def test_a_cell_may_have_a_thousand_lines(piece, tmp_path, monkeypatch):
     monkeypatch.setattr(csv_check, "PIECE", piece)
