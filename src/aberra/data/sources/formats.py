@@ -20,6 +20,7 @@ from aberra.data.sources.sheets import first_sheet, whole
 from aberra.data.sources.unpacking import ENDINGS as PACKED
 from aberra.errors import DataError
 from aberra.files import reading, starts_with
+from aberra.progress import remark
 
 EXCEL = (".xlsx", ".xlsm")
 FEATHER = (".feather", ".arrow", ".ipc")
@@ -100,16 +101,26 @@ def _with_whole_numbers(frame: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.D
 
 
 def files_of_table(folder: Path) -> list[Path]:
-    """Return the files of a folder that together are one table, by name."""
+    """Return the files of a folder that together are one table, by name.
+
+    What cannot be read, such as a link that leads nowhere, is among them: `check_file` tells.
+    """
     found = sorted(
         path
         for path in folder.rglob("*")
-        if path.is_file() and not path.name.startswith((".", "_"))
+        if not path.is_dir() and not path.name.startswith((".", "_"))
         and path.name.lower().endswith(MORE_TABLES)
     )  # fmt: skip
     if not found:
         raise DataError(f"There is no table in the folder {folder}.")
     return found
+
+
+def tell_of_links(folder: Path) -> None:
+    """Say which folders lie beside these files only as links, which are not followed."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() and path.is_dir():
+            remark(f"Left out: {path} (a link to a folder, which is not followed).")
 
 
 def joined(frames: Iterable[tuple[Path, pd.DataFrame]], target: Path, allowance: Allowance) -> Path:
