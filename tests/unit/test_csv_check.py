@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from aberra.data.sources import allowance, csv_check
 from aberra.data.sources.columns import why_not
 from aberra.data.sources.csv_check import Called, QuoteScan, check_csv, header_of
+from aberra.data.sources.csv_file import BLOCK
 from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
@@ -269,3 +270,9 @@ def test_the_last_letter_says_how_a_file_is_encoded(tmp_path):
     path.write_bytes("n,drink\n1,caf\u00e9\n2,caf\u00e9".encode()[:-1])
     with pytest.raises(DataError, match="line 3: the byte 0xc3"):
         table_at(path)
+
+
+def test_a_row_that_is_longer_than_a_block_is_told(tmp_path):
+    table = TableFile(file_with(tmp_path, "a,b\n1," + "x" * (2 * BLOCK) + "\n"))
+    with pytest.raises(DataError, match=r"rows\.csv has a row of more than 4 MB"):
+        list(table.chunks(["a"], {"a": "number"}, 9))

@@ -259,6 +259,11 @@ class CsvFile:
                 raise DataError(
                     f"{self.called.path} has nothing but its first line. {advice}"
                 ) from error
+            if "straddl" in str(error):
+                raise DataError(
+                    f"{self.called.path} has a row of more than {BLOCK >> 20} MB. Check that its "
+                    "lines end where rows end; save a table of such rows as Parquet."
+                ) from error
             if "columns, got" not in str(error):
                 raise
             names, parse = self._dialect

@@ -32,6 +32,8 @@ WESTERN = "cp1252"  # Latin-1 as Windows writes it
 # Letters of two or more bytes that are UTF-8.
 PROPER = re.compile(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}")
 FIGURES = re.compile(r"^[+-]?[.,]?\d[\d.,:/eE+-]*$")  # a number or a date
+WHOLE = re.compile(r"^\s*\d+\s*$")
+FEW = 2  # numbers that are in some order anyway
 FEWEST_CELLS = 3  # of a row that is told from text
 MEASURED = re.compile(r"^\s*-?\d+[.,]\d+\s*$|^\s*-\d+\s*$|^\d{4}-\d\d-\d\d")  # no name of a column
 
@@ -149,6 +151,8 @@ def _refuse_rows_as_names(path: Path, called: Path) -> None:
     """Ask about a file whose first line is a row of values, not the names of columns."""
     names, _ = header_of(path, called)
     odd = [name for name in names if MEASURED.match(name)]
+    if not odd and len(names) > FEW and all(map(WHOLE.match, names)):
+        odd = [] if _is_an_axis(names[::-1]) else names
     if not odd or _is_an_axis(names):
         return
     raise DataError(
@@ -164,7 +168,7 @@ def _is_an_axis(names: list[str]) -> bool:
         values = [float(name.replace(",", ".")) for name in names]
     except ValueError:
         return False
-    return len(values) > 2 and all(a < b for a, b in pairwise(values))
+    return len(values) > FEW and all(a < b for a, b in pairwise(values))
 
 
 def ragged_line(path: Path, delimiter: str, n_cells: int) -> tuple[int, int] | None:
