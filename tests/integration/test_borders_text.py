@@ -161,6 +161,19 @@ def test_tensors_of_other_kinds():
     same_scores(short, short.float().numpy())
     with pytest.raises(DataError, match="no numbers"):
         MultiView().fit(torch.empty(60, 3, device="meta"))
+    with pytest.raises(DataError, match=r"tensor of torch\.complex64 has no rows of plain numbers"):
+        MultiView().fit(torch.zeros(60, 3, dtype=torch.complex64).conj())
+
+
+def test_other_columns_than_the_model_was_fitted_on_are_named():
+    """NumPy's and scikit-learn's own errors came, about types that cannot be promoted."""
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = MultiView().fit(frame)
+    days = pd.date_range("2024-01-01", periods=len(X))
+    with pytest.raises(DataError, match=r"'b' held numbers .* now holds datetime64.*Give it"):
+        model.anomaly_score(frame.assign(b=days))
+    with pytest.raises(DataError, match=r"occur more than once: \['a'\]"):
+        model.anomaly_score(frame.set_axis(["a", "a", "c"], axis=1))
 
 
 def test_masked_cells_are_gaps():
