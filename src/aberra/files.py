@@ -172,6 +172,15 @@ def refuse_special(path: Path) -> None:
         )
 
 
+def check_file(path: Path) -> None:
+    """Raise an error if a name leads nowhere, or to what is neither a file nor a folder."""
+    refuse_special(path)
+    if not path.exists():
+        raise DataError(
+            f"{path} is a link that leads nowhere. Bring back what it leads to, or remove the link."
+        )
+
+
 def refuse_to_overwrite(output: Path, *inputs: Path) -> None:
     """Raise an error if the result would replace what it is made from."""
     for path in inputs:

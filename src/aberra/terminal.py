@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 KEPT = "\n\t"
+UNSEEN = ("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp")  # controls, marks of direction, line ends
 
 
 def visible(text: str) -> str:
@@ -32,7 +33,7 @@ def visible(text: str) -> str:
 
 
 def _is_seen(character: str) -> bool:
-    return character in KEPT or not unicodedata.category(character).startswith("C")
+    return character in KEPT or unicodedata.category(character) not in UNSEEN
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -22,14 +22,14 @@ from aberra.terminal import console, visible
 from aberra.viewer.app import AsciiAnswer
 from aberra.workflow import fit, score
 
-FORMULAS = ["=1+1", "+2", "-3", "@SUM(A1)", "\t=1", "plain", "a=b"]
+FORMULAS = ["=1+1", "+2", "-3", "@SUM(A1)", "\t=1", "\n=1", "plain", "a=b"]
 
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(70, 3)), columns=["=a", "b", "c"])
-    frame.insert(0, "who", [f"{FORMULAS[k % 7]}{k}" for k in range(70)])
+    frame = pd.DataFrame(rng.normal(size=(80, 3)), columns=["=a", "b", "c"])
+    frame.insert(0, "who", [f"{FORMULAS[k % 8]}{k}" for k in range(80)])
     path = tmp_path_factory.mktemp("table") / "rows.csv"
     frame.to_csv(path, index=False)
     return path, fit(path, id_column="who")
@@ -43,7 +43,7 @@ def test_formulas_get_an_apostrophe_only_where_asked(table, tmp_path):
     ids = pd.read_csv(plain)["id"].tolist()
     assert ids == pd.read_csv(path)["who"].tolist()  # as it was, by default
     found = pd.read_csv(safe)
-    assert found["id"].tolist() == [f"'{v}" if v[0] in "=+-@\t" else v for v in ids]
+    assert found["id"].tolist() == [f"'{v}" if v[0] in "=+-@\t\n" else v for v in ids]
     assert "'=a" in set(found["reason_1"]) | set(found["reason_2"]) | set(found["reason_3"])
     assert (found["score"] == pd.read_csv(plain)["score"]).all()
 
@@ -59,6 +59,7 @@ def test_escape_sequences_do_not_reach_the_terminal(capsys):
     assert "\x07" not in out
     assert "\u202e" not in out
     assert r"\x1b]0;owned" in out.replace("\n", "")
+    assert visible("a\u2028b") == r"a\u2028b"
     assert visible("café\n\t日本") == "café\n\t日本"
 
 
@@ -160,6 +161,19 @@ def test_tensors_of_other_kinds():
     same_scores(short, short.float().numpy())
     with pytest.raises(DataError, match="no numbers"):
         MultiView().fit(torch.empty(60, 3, device="meta"))
+    with pytest.raises(DataError, match=r"tensor of torch\.complex64 has no rows of plain numbers"):
+        MultiView().fit(torch.zeros(60, 3, dtype=torch.complex64).conj())
+
+
+def test_other_columns_than_the_model_was_fitted_on_are_named():
+    """NumPy's and scikit-learn's own errors came, about types that cannot be promoted."""
+    frame = pd.DataFrame(X, columns=list("abc"))
+    model = MultiView().fit(frame)
+    days = pd.date_range("2024-01-01", periods=len(X))
+    with pytest.raises(DataError, match=r"'b' held numbers .* now holds datetime64.*Give it"):
+        model.anomaly_score(frame.assign(b=days))
+    with pytest.raises(DataError, match=r"occur more than once: \['a'\]"):
+        model.anomaly_score(frame.set_axis(["a", "a", "c"], axis=1))
 
 
 def test_masked_cells_are_gaps():

@@ -198,14 +198,15 @@ def test_a_file_without_a_header_is_noticed(tmp_path):
     found = table_at(path, header=False).read()
     assert found.columns.tolist() == ["x0", "x1", "x2"]
     assert found["x1"].tolist() == [24.0, 31.5]
+    with pytest.raises(DataError, match=r"looks like a row.*'45'"):
+        table_at(write(tmp_path / "whole.csv", "45,66,63\n12,7,9\n"))
 
 
-@pytest.mark.parametrize("header", ["400.5,401.5,402.5", "2019,2020,2021", "a,b2,c-1"])
+@pytest.mark.parametrize(
+    "header", ["400.5,401.5,402.5", "2019,2020,2021", "3,2,1", "7,5", "a,b2,c-1"]
+)
 def test_names_that_are_numbers_in_order_are_names(header, tmp_path):
-    assert (
-        table_at(write(tmp_path / "rows.csv", f"{header}\n1,2,3\n")).columns[0]
-        == header.split(",")[0]
-    )
+    assert table_at(write(tmp_path / "rows.csv", f"{header}\n")).columns[0] == header.split(",")[0]
 
 
 @pytest.mark.parametrize(("line", "n"), [("4,5", 2), ("4,5,6,7", 4)])
@@ -284,3 +285,12 @@ def test_mixed_columns_are_named_with_a_line(rows, tmp_path):
     mixed.to_csv(tmp_path / "rows.csv", index=False)
     why = fit(tmp_path / "rows.csv", robust="none").recipe.dropped["height"]
     assert why.startswith("numbers but for 'tall' (3 rows) first in line 12")
+
+
+def test_whole_numbers_of_a_sheet_stay_whole_beside_a_gap(tmp_path):
+    """As floats, they gave rows names such as 7.0."""
+    to_excel(
+        pd.DataFrame({"id": [None, 7, 8], "x": 0.5}).astype({"id": object}), tmp_path / "t.xlsx"
+    )
+    (chunk,) = table_at(tmp_path / "t.xlsx").chunks(["id"], {"id": "text"}, 9)
+    assert chunk.frame["id"][1:].tolist() == ["7", "8"]

@@ -1,5 +1,6 @@
 """Sources of blocks, and states that do not depend on how the rows were cut."""
 
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,8 +17,10 @@ from aberra.data.blocks.parts import BLOCK_ROWS
 from aberra.data.blocks.sample import Sample
 from aberra.data.blocks.scores import MOST_TOP, ScoreSketch
 from aberra.data.blocks.source import PartError
+from aberra.data.sources.staged import table_at
 from aberra.errors import DataError
 from aberra.ordinary import Bulk, bulk
+from aberra.progress import hearing
 from aberra.robust.by_blocks import REPRESENTATIVES, _discovered, _sum, placed
 
 
@@ -267,6 +270,34 @@ def test_every_bad_file_is_named_before_any_work(tmp_path):
     assert (blocks.n_rows, len(blocks.skipped)) == (40, 2)
     with pytest.raises(DataError, match=r"no file or folder|No file matches"):
         blocks_of(str(tmp_path / "none*.parquet"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links and pipes")
+@pytest.mark.parametrize("what", ["link that leads nowhere", "device, a pipe"])
+def test_a_file_of_a_folder_that_is_not_there_is_named(what, tmp_path):
+    """Links of files that were not fetched, as git-annex leaves them: their rows were missing."""
+    (tmp_path / "1.csv").write_text("a,b\n1,2\n")
+    path = tmp_path / "2.csv"
+    path.symlink_to("gone.csv") if what.startswith("link") else os.mkfifo(path)
+    for read in (blocks_of, table_at):
+        with pytest.raises(DataError, match=rf"2\.csv is a {what}"):
+            read(tmp_path)
+    assert blocks_of(tmp_path, on_error="skip").n_rows == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links")
+def test_a_folder_that_is_a_link_is_not_followed_and_told(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "1.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "a" / "more").symlink_to(tmp_path / "b")
+    for read in (blocks_of, table_at):
+        told = []
+        with hearing(told.append):
+            read(tmp_path / "a")
+        (line,) = told
+        assert line.startswith("Left out:")
+        assert "more (a link to a folder" in line
 
 
 def test_other_columns_and_other_types_are_named(tmp_path):

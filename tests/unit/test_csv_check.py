@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from aberra.data.sources import allowance, csv_check
 from aberra.data.sources.columns import why_not
 from aberra.data.sources.csv_check import Called, QuoteScan, check_csv, header_of
+from aberra.data.sources.csv_file import BLOCK
 from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
@@ -66,6 +67,21 @@ def test_two_lost_quotes_that_look_like_one_cell_do_not_swallow_the_rows_between
         check_csv(file_with(tmp_path, text.replace("2,name", 'name 5" disk', 1)), ",")
     with pytest.raises(DataError, match=r"in line 1,000 .* line 3,000, .* save the table as Parq"):
         check_csv(file_with(tmp_path, text), ",", Called(tmp_path / "rows.csv", added=1))
+
+
+@pytest.mark.parametrize("piece", [50, 1 << 22])
+@pytest.mark.parametrize("first", ["p,0.5,x", 'a 5" disk,0.5,x'])
+def test_a_few_rows_between_two_lost_quotes_are_not_lost(first, piece, tmp_path, monkeypatch):
+    """They vanished without a word, above all where nobody reads that column."""
+    monkeypatch.setattr(csv_check, "PIECE", piece)
+    lines = ["name,value,note", first, *(f"p{k},{k}.5,ok" for k in range(2, 90))]
+    lines[9], lines[11] = 'p9,9.5,"ok', 'p11,11.5,ok"'
+    table = TableFile(file_with(tmp_path, "\n".join(lines) + "\n"))
+    said = r"opens a cell in line 10 meets another one only in line 12\. .* so 2 rows would be lost"
+    with pytest.raises(DataError, match=said):
+        list(table.chunks(["value"], {"value": "number"}, 100))
+    lines[9:12] = ['p9,9.5,"see 7, 8', "and 9, 10, both", '11, 12"']  # sound text
+    assert len(TableFile(file_with(tmp_path, "\n".join(lines) + "\n")).read()) == 87
 
 
 @pytest.mark.parametrize("piece", [500, 1 << 22])
@@ -254,3 +270,9 @@ def test_the_last_letter_says_how_a_file_is_encoded(tmp_path):
     path.write_bytes("n,drink\n1,caf\u00e9\n2,caf\u00e9".encode()[:-1])
     with pytest.raises(DataError, match="line 3: the byte 0xc3"):
         table_at(path)
+
+
+def test_a_row_that_is_longer_than_a_block_is_told(tmp_path):
+    table = TableFile(file_with(tmp_path, "a,b\n1," + "x" * (2 * BLOCK) + "\n"))
+    with pytest.raises(DataError, match=r"rows\.csv has a row of more than 4 MB"):
+        list(table.chunks(["a"], {"a": "number"}, 9))

@@ -204,3 +204,15 @@ def test_what_an_earlier_version_finished_is_done_again(tmp_path):
     (tmp_path / ".aberra-run.json").write_text('{"fingerprint": "mine", "inputs": {"a": "1"}}')
     results.begin()
     assert not results.is_done("a", "1")
+
+
+def test_a_file_without_rows_has_scores_without_rows(two_models, tmp_path):
+    """A day on which nothing came in stopped the whole folder, which "has no rows"."""
+    rows, model, _ = two_models
+    (rows / "empty.csv").write_text("a,b,c\n")
+    found = score(model, rows, tmp_path / "out")
+    assert (found.n_rows, found.drift.verdict) == (180, "steady")
+    empty = pd.read_parquet(tmp_path / "out" / "empty.csv.parquet")
+    assert len(empty) == 0
+    assert "score" in empty
+    assert score(model, rows, tmp_path / "out").n_resumed == 180

@@ -1,5 +1,6 @@
 """Commands end with a sentence and a code, not with a traceback."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from aberra.cli import root
-from aberra.cli.shell import Exit, command, shell
+from aberra.cli.shell import Exit, Shell, command, shell
+from aberra.data.sources.standard_input import standard_input
 from aberra.errors import DataError, MissingExtraError
 
 
@@ -72,3 +74,22 @@ def test_python_runs_the_same_shell_as_a_module():
     assert (done.returncode, done.stdout) == (Exit.USAGE, "")
     assert "Usage: python -m aberra" in done.stderr
     assert "Did you mean 'score'?" in done.stderr
+
+
+def test_a_full_standard_output_is_told_on_standard_error(monkeypatch, capsys):
+    """The message itself went there as well, and ended in a traceback."""
+
+    class Full:
+        def write(self, text):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(typer.Exit):
+        raise Shell(json=True).fail(DataError("There is no file."), Exit.DATA)
+    assert "There is no file." in capsys.readouterr().err
+
+
+def test_a_closed_standard_input_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match="Standard input is closed"):
+        standard_input(tmp_path)

@@ -1,6 +1,7 @@
 """What a path holds, and reading it whole or in chunks gives the same rows."""
 
 import gzip
+import json
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from pyarrow import feather
 
+from aberra.data.blocks.chunks import ChunkedTable
+from aberra.data.blocks.opening import blocks_of
 from aberra.data.sources import kind_of_path
 from aberra.data.sources.arrays import columns_beside, main_array
 from aberra.data.sources.columns import choose_columns
 from aberra.data.sources.images import find_images, read_images, shape_for
+from aberra.data.sources.staged import table_at
 from aberra.data.sources.table_file import TableFile
 from aberra.data.written import read_as
 from aberra.errors import DataError
@@ -57,6 +62,26 @@ def test_text_stays_text_in_a_chunk_of_digits(tmp_path):
     path.write_text("a,word\n1,x\n2,007\n3,008\n")
     last = list(TableFile(path).chunks(["word"], {"word": "text"}, 1))[-1]
     assert last.frame["word"].tolist() == ["008"]
+
+
+@pytest.mark.parametrize("ending", ["parquet", "json", "feather"])
+def test_long_identifiers_keep_their_digits_beside_a_gap(ending, tmp_path):
+    """A frame made floats of them, and all rows had the name of one."""
+    path, ids = tmp_path / f"t.{ending}", [None, *range(2**60, 2**60 + 3)]
+    if ending == "json":
+        path.write_text(json.dumps([{"id": k} for k in ids]))
+    else:
+        write_table = pq.write_table if ending == "parquet" else feather.write_feather
+        write_table(pa.table({"id": ids}), path)
+    parts = ChunkedTable(blocks_of(str(path)))
+    for table in (table_at(path), parts):
+        (chunk,) = table.chunks(["id"], {"id": "text"}, 9)
+        assert chunk.frame["id"][1:].tolist() == [str(k) for k in ids[1:]]
+
+
+def test_identifiers_of_64_bits_without_a_sign_keep_their_type(tmp_path):
+    pq.write_table(pa.table({"id": pa.array([2**64 - 1], pa.uint64())}), tmp_path / "t.parquet")
+    assert TableFile(tmp_path / "t.parquet").id_type("id") == pa.uint64()
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t", "|"])
@@ -204,6 +229,13 @@ def test_columns_that_cannot_help_are_left_out():
 def picture(path, shape=(20, 30), mode=np.uint8, level=200):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(np.full(shape, level, dtype=mode)).save(path)
+
+
+def test_a_table_of_nothing_but_constants_tells_of_some_of_them():
+    """Of 60,000 columns the message had 2.4 MB."""
+    with pytest.raises(DataError, match=r"'c19': .* and 80 more\. Keep") as told:
+        choose_columns(pd.DataFrame({f"c{j}": [1, 1] for j in range(100)}))
+    assert len(str(told.value)) < 1000
 
 
 def test_pictures_come_in_one_shape(tmp_path):

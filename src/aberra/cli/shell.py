@@ -8,7 +8,7 @@ import json
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import IntEnum
@@ -62,6 +62,7 @@ class Shell:
         """Give the result to a script that asked for it."""
         if self.json:
             sys.stdout.write(json.dumps(values, allow_nan=False, default=str) + "\n")
+            sys.stdout.flush()
 
     @contextmanager
     def progress(self) -> Iterator[None]:
@@ -77,11 +78,14 @@ class Shell:
 
     def fail(self, error: BaseException, code: Exit) -> typer.Exit:
         """Report an error in one place; return what ends the command."""
+        told = self.debug
         if self.debug:
             console(stderr=True).print_exception()
         elif self.json:
-            self.result({"error": str(error), "kind": type(error).__name__, "exit": int(code)})
-        if not (self.json or self.debug):
+            with suppress(OSError):  # standard output may be what failed
+                self.result({"error": str(error), "kind": type(error).__name__, "exit": int(code)})
+                told = True
+        if not told:
             console(stderr=True).print(f"Error: {error}", soft_wrap=True, markup=False)
         return typer.Exit(int(code))
 

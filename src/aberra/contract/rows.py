@@ -28,6 +28,7 @@ from aberra.data.tables import (
     needs_reader,
     numbers_of,
     plain,
+    refuse_dates,
     whole_numbers_fit,
 )
 from aberra.declare import Shape, estimator, learnt, parameter
@@ -247,6 +248,8 @@ class RowScorer(Scorer):
                 check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
             validate_data(self, X, reset=reset, skip_check_array=True)
             rows = self._read(X, reset)
+        else:
+            refuse_dates(X)
         checks = {"dtype": "numeric", "ensure_min_samples": fewest, "ensure_all_finite": False}
         if rows is X or image is not None:
             data = np.asarray(validate_data(self, rows, reset=reset, **checks))

@@ -220,6 +220,7 @@ def plain(X: Any) -> Any:
         masked = np.ma.getmaskarray(X)
         X = np.where(masked, np.nan, X.data) if masked.any() else X.data
     if isinstance(X, pd.DataFrame):
+        _refuse_duplicates(X)
         refuse_nested(X)
         return _dense(X)
     return pd.DataFrame(X) if isinstance(X, np.ndarray) and X.dtype.kind in "Mm" else X
@@ -229,11 +230,23 @@ def _array_of(tensor: Any) -> NDArray[Any]:
     """Return the numbers of a tensor, whatever it computes with and wherever it lies."""
     if tensor.device.type == "meta":
         raise DataError("A tensor on the device 'meta' has a shape but no numbers.")
-    numbers = tensor.detach().to_dense().cpu()
     try:
-        return np.asarray(numbers.numpy())
-    except TypeError:  # bfloat16 and shorter ones, which NumPy does not have
-        return np.asarray(numbers.float().numpy())
+        numbers = tensor.detach().to_dense().cpu()
+        try:
+            return np.asarray(numbers.numpy())
+        except TypeError:  # bfloat16 and shorter ones, which NumPy does not have
+            return np.asarray(numbers.float().numpy())
+    except RuntimeError as error:  # quantised, nested or conjugated ones
+        raise DataError(
+            f"This tensor of {tensor.dtype} has no rows of plain numbers. Give a dense tensor of "
+            "real numbers."
+        ) from error
+
+
+def _refuse_duplicates(table: pd.DataFrame) -> None:
+    if table.columns.has_duplicates:
+        twice = sorted({str(name) for name in table.columns[table.columns.duplicated()]})
+        raise DataError(f"Column names occur more than once: {twice[:SHOWN]}. Rename them.")
 
 
 def _dense(table: pd.DataFrame) -> pd.DataFrame:
@@ -246,13 +259,21 @@ def _dense(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def refuse_dates(X: Any) -> None:
+    """Raise an error about dates where all columns held numbers."""
+    kinds = X.dtypes.items() if isinstance(X, pd.DataFrame) else ()
+    for name, kind in kinds:
+        if kind.kind in "Mm":
+            raise DataError(
+                f"Column {name!r} held numbers when the model was fitted, but now holds {kind}. "
+                "Give it the column that it was fitted on."
+            )
+
+
 def needs_reader(X: Any, missing: Missing, encode: Encode) -> bool:
     """Say whether the columns have to be looked at one by one before they are numbers."""
     if not isinstance(X, pd.DataFrame):
         return missing == "impute" or encode == "auto"
-    if X.columns.has_duplicates:
-        twice = sorted({str(name) for name in X.columns[X.columns.duplicated()]})
-        raise DataError(f"Column names occur more than once: {twice[:SHOWN]}. Rename them.")
     if missing == "impute" or encode == "auto":
         return True
     return any(kind_of(column) != "number" for _, column in _columns(X))

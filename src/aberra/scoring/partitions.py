@@ -10,12 +10,14 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
+
 from aberra.data.blocks.chunks import ChunkedTable
 from aberra.data.blocks.source import Blocks, PartError
 from aberra.data.drift.verdict import compared
 from aberra.engine import run_tasks
 from aberra.errors import DataError
-from aberra.files import result_mark, write_atomically
+from aberra.files import replacing, result_mark, write_atomically
 from aberra.locks import alone
 from aberra.progress import Pace
 from aberra.scoring.odd_cells import added_up, as_dicts, from_dicts
@@ -149,6 +151,10 @@ def _scoring(
     def work(k: int) -> dict[str, Any]:
         target = table.target(k)
         target.parent.mkdir(parents=True, exist_ok=True)
+        if not table.blocks.parts[k].n_rows:
+            with replacing(target) as temporary, temporary.open("wb") as file:
+                pq.write_table(scorer.schema.empty_table(), file)
+            return {"n_rows": 0, "n_flagged": 0, "oddest": [], "written": result_mark(target)}
         rows = ChunkedTable(table.single(k))
         try:  # a worker that was given up for dead may still hold the file for a moment
             found = score_table(scorer, rows, target, marks[k], wait=True)
@@ -188,9 +194,10 @@ def _summary(scorer: RowAnswers, found: list[dict[str, Any]], n_before: int) -> 
         raise DataError("None of the files could be scored.")
     lines = (line for one in found for line in one["oddest"])
     oddest = heapq.nlargest(N_SHOWN, lines, key=lambda line: line["score"])
-    before, looks = scorer.model.training_portrait(), [one["looks"] for one in found]
+    before = scorer.model.training_portrait()
+    looks = [one["looks"] for one in found if one["n_rows"]]
     drift = None
-    if before is not None and None not in looks:
+    if before is not None and looks and None not in looks:
         now = [scorer.unpacked(text) for text in looks]
         total = now[0]
         for more in now[1:]:

@@ -21,7 +21,7 @@ from aberra.locks import real
 
 MANIFEST = "manifest.json"
 RUN = b"aberra-run"  # under which a piece keeps the fingerprint of its run, and its place in it
-FORMULA = r"^([=+\-@\t\r])"  # how a cell begins that spreadsheets compute
+FORMULA = r"^([=+\-@\t\r\n])"  # how a cell begins that spreadsheets compute
 OUTPUTS = (".parquet", ".csv")
 
 

@@ -96,9 +96,7 @@ class RowAnswers:
         flags = scores > self.model.threshold_
         ids: Any = np.arange(start, start + len(frame))
         if self.id_column is not None:
-            ids = frame[self.id_column].tolist()
-            if pa.types.is_string(self.id_type):
-                ids = [None if pd.isna(value) else str(value) for value in ids]
+            ids = self._names_of(frame[self.id_column])
         columns = [ids, scores, self._percentiles(scores), flags]
         schema = self.schema.with_metadata(self._counted(rows, scores))
         return pa.table(
@@ -110,6 +108,12 @@ class RowAnswers:
             ],
             schema=schema,
         )
+
+    def _names_of(self, column: pd.Series[Any]) -> pa.Array:
+        """Return identifiers; whole numbers may come as text, which keeps all their digits."""
+        if pa.types.is_string(self.id_type):
+            return pa.array([None if pd.isna(value) else str(value) for value in column], TEXT)
+        return pa.array(column.tolist(), from_pandas=True).cast(self.id_type)
 
     def _rows(self, frame: pd.DataFrame) -> Any:
         """Return the rows as the model saw them when it was fitted: with names or without."""

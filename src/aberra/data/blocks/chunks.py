@@ -44,7 +44,7 @@ class ChunkedTable:
             for part in self.blocks.parts
             if isinstance(part, FilePart) and column not in part.constants
         }
-        return pa.int64() if kinds == {pa.int64()} else pa.string()
+        return kinds.pop() if len(kinds) == 1 else pa.string()
 
     def place_of(self, row: int) -> str:
         """Say where a row is: in which line or row of which part."""

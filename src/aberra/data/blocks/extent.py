@@ -41,6 +41,8 @@ def is_large(place: str) -> bool:
 
 def rough_rows(file: Path) -> int:
     """Return about how many rows a file has; 0 if it cannot be told without reading it."""
+    if not file.is_file():
+        return 0
     try:
         # What is packed is unpacked once, for whoever reads it afterwards.
         return _rows(readable(file) if is_packed(file.name.lower()) else file)

@@ -18,11 +18,11 @@ from aberra.data.blocks.parts import ArrowPart, FilePart, FragmentPart, MemoryPa
 from aberra.data.blocks.source import SAMPLE_ROWS, Blocks
 from aberra.data.sources import GLOB
 from aberra.data.sources.arrow_frames import kind_of_type
-from aberra.data.sources.formats import FEATHER, files_of_table
+from aberra.data.sources.formats import FEATHER, files_of_table, tell_of_links
 from aberra.data.sources.staged import table_at, within_reach
 from aberra.data.tables import kind_of
 from aberra.errors import DataError
-from aberra.files import reading, refuse_special
+from aberra.files import check_file, reading
 from aberra.words import count
 
 OnError = Literal["stop", "skip"]
@@ -92,6 +92,7 @@ def files_at(place: str) -> tuple[Path, list[Path]]:
     """Return the files of a path, a folder or a glob, sorted, and the folder that they lie in."""
     path = Path(place)
     if path.is_dir():
+        tell_of_links(path)
         return path, files_of_table(path)
     if path.exists():
         return path.parent, [path]
@@ -147,7 +148,7 @@ def _about(bad: dict[str, str]) -> str:
 
 
 def _file_part(file: Path, said: dict[str, Any]) -> Part:
-    refuse_special(file)
+    check_file(file)
     if file.name.lower().endswith(FEATHER):  # read as it is: a copy of a large one has no place
         return _feather(file, said)
     table = table_at(file.absolute())  # workers may be somewhere else

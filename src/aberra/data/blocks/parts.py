@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from aberra.data.blocks.sample import Rows
-from aberra.data.sources.arrow_frames import frame_of
+from aberra.data.sources.arrow_frames import frame_of, words_in
 from aberra.data.sources.csv_cells import OddCell
 from aberra.data.sources.table_file import TableFile
 from aberra.files import fingerprint, reading
@@ -138,7 +138,8 @@ class FragmentPart(Part):
             )
             for batch in batches:
                 if len(batch):
-                    yield frame_of(pa.Table.from_batches([batch]))[list(columns)]
+                    table = pa.Table.from_batches([batch])
+                    yield _framed(table, columns, kinds)
 
     def mark(self) -> str:
         """Return the name and the number of rows: what is known wherever the fragment lies."""
@@ -158,11 +159,16 @@ class ArrowPart(Part):
         table = self.held if self.fetch is None else self.fetch(self.held)
         for at in range(start, stop, BLOCK_ROWS):
             some = table.select(list(columns)).slice(at, min(BLOCK_ROWS, stop - at))
-            yield frame_of(some)[list(columns)]
+            yield _framed(some, columns, kinds)
 
     def mark(self) -> str:
         """Return the number of rows; nobody else can see this table."""
         return f"{self.name} {self.n_rows}"
+
+
+def _framed(table: pa.Table, columns: Sequence[str], kinds: Kinds) -> pd.DataFrame:
+    words = set(words_in(kinds)).intersection(columns)
+    return frame_of(table, words=words)[list(columns)]
 
 
 @dataclass(frozen=True)

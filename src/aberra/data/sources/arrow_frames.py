@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import pandas as pd
 import pyarrow as pa
@@ -15,11 +15,15 @@ from aberra.words import count
 
 
 def frame_of(
-    table: pa.Table, is_csv: bool = False, allowance: Allowance | None = None
+    table: pa.Table,
+    is_csv: bool = False,
+    allowance: Allowance | None = None,
+    words: Collection[str] = (),
 ) -> pd.DataFrame:
     """Return a data frame of numbers, dates and text, whatever Arrow's types were.
 
-    With `allowance`, text that a file holds once must not stand in too many rows.
+    With `allowance`, text that a file holds once must not stand in too many rows. Whole numbers in
+    the columns `words` become text with all their digits: beside a gap, a frame would round them.
     """
     if is_csv:
         odd = [field.name for field in table.schema if pa.types.is_binary(field.type)]
@@ -32,7 +36,19 @@ def frame_of(
     if allowance is not None:
         check_text(table, allowance)
     columns = {name: _plain(table.column(name), name) for name in table.column_names}
+    columns |= {name: _digits(table.column(name), columns[name]) for name in words}
     return pa.table(columns).to_pandas(self_destruct=True, split_blocks=True)
+
+
+def words_in(kinds: Mapping[str, str]) -> list[str]:
+    """Return the columns that hold text, identifiers among them."""
+    return [name for name, kind in kinds.items() if kind == "text"]
+
+
+def _digits(column: pa.ChunkedArray, otherwise: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    whole = pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+    return column.cast(kind).cast(pa.string()) if whole else otherwise
 
 
 def check_cells(table: pa.Table) -> None:

@@ -15,6 +15,8 @@ from aberra.words import count
 
 NEARLY_ALL = 0.9  # share of distinct values above which text is a name, not a category
 
+SHOWN = 20  # columns of which a message tells
+
 COUNTER = "counts the rows"
 NAMES = "text, every value different: names the rows"
 TWO_WAYS = "can be read in two ways: write such numbers as 1234.5, and such dates as 2026-02-27"
@@ -81,7 +83,9 @@ def choose_columns(
     dropped = {**asked, **{name: why for name, why in found.items() if why is not None}}
     used = [name for name, why in found.items() if why is None]
     if not used:
-        raise DataError(f"No column is left to learn from: {dropped}. Keep at least one.")
+        shown = dict(list(dropped.items())[:SHOWN])
+        more = f" and {len(dropped) - SHOWN:,} more" if len(dropped) > SHOWN else ""
+        raise DataError(f"No column is left to learn from: {shown}{more}. Keep at least one.")
     if id_column is None:
         id_column = next((name for name, why in found.items() if why in IDENTIFY), None)
     return ColumnChoice(used, dropped, id_column)
@@ -132,5 +136,5 @@ def _counts_rows(values: pd.Series[Any], distinct: int) -> bool:
 def _check_present(names: Sequence[str], table: pd.DataFrame) -> None:
     missing = [name for name in names if name not in table.columns]
     if missing:
-        known = ", ".join(str(name) for name in table.columns[:20])
+        known = ", ".join(str(name) for name in table.columns[:SHOWN])
         raise DataError(f"There is no column {missing[0]!r}. The columns are {known}.")

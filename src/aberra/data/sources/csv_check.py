@@ -137,10 +137,13 @@ class QuoteScan:
     called : Called
         Named in messages.
     delimiter : str
+    spans : bool, default=False
+        Whether cells with a line end were found; True as soon as there may be one.
     """
 
     called: Called
     delimiter: str
+    spans: bool = False
     inside: bool = False
     line: int = 1  # of the next byte
     opened: int = 0  # line in which the open cell began
@@ -151,6 +154,7 @@ class QuoteScan:
         """Look at the next bytes; `following` is the byte after them, a line end if none is."""
         data = np.frombuffer(piece, np.uint8)
         at = np.flatnonzero(data == QUOTE)
+        self.spans |= self.inside and bool(len(_line_ends(data)))
         if self.doubled and len(at):  # the second of two quotes, which stand for one in the cell
             at, self.doubled = at[1:], False
         if len(at):
@@ -181,6 +185,9 @@ class QuoteScan:
         may_close = quotes.stops | (quotes.after == QUOTE)
         if not np.where(opening, may_open, may_close).all():
             return False
+        if not self.spans:
+            before = np.searchsorted(quotes.at, _line_ends(np.frombuffer(piece, np.uint8)))
+            self.spans = bool(((before + self.inside) % 2 == 1).any())
         begun = np.flatnonzero(opening & quotes.starts)
         at_end = int(quotes.at[-1]) == len(piece) - 1
         self.doubled = bool(not opening[-1] and at_end and quotes.after[-1] == QUOTE)
@@ -235,6 +242,7 @@ class QuoteScan:
                 if not quotes.stops[k] and line != self.opened:
                     self._refuse(line)
                 self._check_length(self.opened, line)
+                self.spans |= line != self.opened
                 self.inside = False
 
     def _refuse(self, line: int) -> NoReturn:
@@ -246,6 +254,10 @@ class QuoteScan:
         )
 
 
+def _line_ends(data: NDArray[np.uint8]) -> NDArray[np.int64]:
+    return np.flatnonzero((data == LINE_ENDS[0]) | (data == LINE_ENDS[1]))
+
+
 ADVICE = "Close the quote, or double it if it is part of the text."
 
 
@@ -254,6 +266,7 @@ class Looked(NamedTuple):
 
     lines: int
     size: int  # bytes, unpacked
+    spans: bool  # whether a cell has a line end
 
     def most_rows(self, n_columns: int) -> int:
         """Return how many rows there can be: a line end may also be part of a cell."""
@@ -278,7 +291,7 @@ def check_csv(
     Returns
     -------
     looked : Looked
-        How many lines it has, and how many bytes they take.
+        How many lines it has, how many bytes they take, and whether cells run over lines.
     """
     known = called or Called(path)
     most = allowance or Allowance.of(path, known.path)
@@ -293,4 +306,4 @@ def check_csv(
             scan.feed(piece[: len(piece) - len(held)], QUOTE)
         scan.feed(held, LINE_ENDS[0])
     scan.finish()
-    return Looked(max(scan.line, returns + 1), size)
+    return Looked(max(scan.line, returns + 1), size, scan.spans)

@@ -28,7 +28,7 @@ from aberra.data.sources.csv_cells import (
     types_of,
 )
 from aberra.data.sources.csv_check import Called, Looked, check_csv, header_of
-from aberra.data.sources.csv_text import line_of_row, ragged_line
+from aberra.data.sources.csv_text import line_of_row, ragged_line, rows_in_a_cell
 from aberra.errors import DataError
 from aberra.files import reading
 from aberra.words import count
@@ -225,7 +225,22 @@ class CsvFile:
     @cached_property
     def _looked(self) -> Looked:
         with self.explained():
-            return check_csv(self.file, self._header[1], self.called, self.allowance)
+            looked = check_csv(self.file, self._header[1], self.called, self.allowance)
+            if looked.spans:
+                self._refuse_rows_in_a_cell()
+        return looked
+
+    def _refuse_rows_in_a_cell(self) -> None:
+        names, mark = self._header
+        if (lost := rows_in_a_cell(self.file, mark, len(names))) is None:
+            return
+        first, last = map(self.called.line, lost)
+        raise DataError(
+            f"{self.called.path}: the quote that opens a cell in line {first} meets another one "
+            f"only in line {last}. Each of these lines looks like a row, so "
+            f"{count(lost[1] - lost[0], 'row')} would be lost. Close or remove quotes that have no "
+            "partner. If the cell is meant to be so, save the table as Parquet."
+        )
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -243,6 +258,11 @@ class CsvFile:
                 advice = "Give a table with rows, or --no-header if that line is a row."
                 raise DataError(
                     f"{self.called.path} has nothing but its first line. {advice}"
+                ) from error
+            if "straddl" in str(error):
+                raise DataError(
+                    f"{self.called.path} has a row of more than {BLOCK >> 20} MB. Check that its "
+                    "lines end where rows end; save a table of such rows as Parquet."
                 ) from error
             if "columns, got" not in str(error):
                 raise

@@ -6,7 +6,7 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -31,6 +31,10 @@ MARKS = {  # the longer ones first: that of UTF-32 begins as that of UTF-16
 WESTERN = "cp1252"  # Latin-1 as Windows writes it
 # Letters of two or more bytes that are UTF-8.
 PROPER = re.compile(rb"[\xc3-\xdf][\x80-\xbf](?![\x80-\xbf])|[\xe1-\xef][\x80-\xbf]{2}")
+FIGURES = re.compile(r"^[+-]?[.,]?\d[\d.,:/eE+-]*$")  # a number or a date
+WHOLE = re.compile(r"^\s*\d+\s*$")
+FEW = 2  # numbers that are in some order anyway
+FEWEST_CELLS = 3  # of a row that is told from text
 MEASURED = re.compile(r"^\s*-?\d+[.,]\d+\s*$|^\s*-\d+\s*$|^\d{4}-\d\d-\d\d")  # no name of a column
 
 
@@ -147,6 +151,8 @@ def _refuse_rows_as_names(path: Path, called: Path) -> None:
     """Ask about a file whose first line is a row of values, not the names of columns."""
     names, _ = header_of(path, called)
     odd = [name for name in names if MEASURED.match(name)]
+    if not odd and len(names) > FEW and all(map(WHOLE.match, names)):
+        odd = [] if _is_an_axis(names[::-1]) else names
     if not odd or _is_an_axis(names):
         return
     raise DataError(
@@ -162,7 +168,7 @@ def _is_an_axis(names: list[str]) -> bool:
         values = [float(name.replace(",", ".")) for name in names]
     except ValueError:
         return False
-    return len(values) > 2 and all(a < b for a, b in pairwise(values))
+    return len(values) > FEW and all(a < b for a, b in pairwise(values))
 
 
 def ragged_line(path: Path, delimiter: str, n_cells: int) -> tuple[int, int] | None:
@@ -181,3 +187,33 @@ def line_of_row(path: Path, delimiter: str, row: int) -> int:
         rows = csv.reader(text, delimiter=delimiter)
         lines = (rows.line_num for cells in rows if cells)
         return next(islice(lines, row + 1, None))  # the header is the first
+
+
+def rows_in_a_cell(path: Path, delimiter: str, n_cells: int) -> tuple[int, int] | None:
+    """Return the first and the last line of a cell that seems to be rows between two lost quotes.
+
+    Every one of its lines has as many cells as the header, with numbers in the same columns. Text
+    of several lines hardly ever looks like that, as its first line shares one with other cells.
+    """
+    seen: list[str] = []
+
+    def remembered(lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            seen.append(line)
+            yield line
+
+    with _text(path, "utf-8") as text, long_cells():
+        rows = csv.reader(remembered(text), delimiter=delimiter)
+        for _ in rows:
+            if len(seen) > 1 and _are_rows(seen, delimiter, n_cells):
+                return rows.line_num - len(seen) + 1, rows.line_num
+            seen.clear()
+    return None
+
+
+def _are_rows(lines: list[str], delimiter: str, n_cells: int) -> bool:
+    if n_cells < FEWEST_CELLS or any(line.count(delimiter) != n_cells - 1 for line in lines):
+        return False
+    cells = [[cell.strip('"\r\n ') for cell in line.split(delimiter)] for line in lines]
+    columns = [{bool(FIGURES.match(c)) for c in column if c} for column in zip(*cells, strict=True)]
+    return {True} in columns and {False, True} not in columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from pyarrow import feather
 from aberra.data.sources.allowance import COPIES, SMALLER, Allowance
 from aberra.data.sources.arrow_frames import check_cells, check_rows
 from aberra.data.sources.json_rows import check_lines, check_objects, objects_in
-from aberra.data.sources.sheets import first_sheet
+from aberra.data.sources.sheets import first_sheet, whole
 from aberra.data.sources.unpacking import ENDINGS as PACKED
 from aberra.errors import DataError
 from aberra.files import reading, starts_with
+from aberra.progress import remark
 
 EXCEL = (".xlsx", ".xlsm")
 FEATHER = (".feather", ".arrow", ".ipc")
@@ -44,7 +46,7 @@ def converter(name: str) -> Converter | None:
 def from_excel(path: Path, target: Path, allowance: Allowance) -> Path:
     """Take the first sheet, whose first row names the columns."""
     with reading(path, "Save the sheet as CSV."):
-        frame = first_sheet(path, allowance)
+        frame = first_sheet(path, allowance).apply(whole)
         return written(frame.set_axis([str(name) for name in frame.columns], axis=1), target)
 
 
@@ -85,20 +87,40 @@ def from_json(path: Path, target: Path, allowance: Allowance) -> Path:
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise DataError(f"{path} is no list of JSON objects.")
         check_objects(rows, allowance)
-        return written(pd.DataFrame(rows), target)
+        return written(_with_whole_numbers(pd.DataFrame(rows), rows), target)
+
+
+def _with_whole_numbers(frame: pd.DataFrame, rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return a frame whose whole numbers keep all digits, also beside gaps."""
+    for name in frame.select_dtypes("float").columns:
+        values = [row.get(name) for row in rows]
+        if all(value is None or type(value) is int for value in values):
+            with suppress(OverflowError):  # beyond 64 bits
+                frame[name] = pd.array(values, "Int64")
+    return frame
 
 
 def files_of_table(folder: Path) -> list[Path]:
-    """Return the files of a folder that together are one table, by name."""
+    """Return the files of a folder that together are one table, by name.
+
+    What cannot be read, such as a link that leads nowhere, is among them: `check_file` tells.
+    """
     found = sorted(
         path
         for path in folder.rglob("*")
-        if path.is_file() and not path.name.startswith((".", "_"))
+        if not path.is_dir() and not path.name.startswith((".", "_"))
         and path.name.lower().endswith(MORE_TABLES)
     )  # fmt: skip
     if not found:
         raise DataError(f"There is no table in the folder {folder}.")
     return found
+
+
+def tell_of_links(folder: Path) -> None:
+    """Say which folders lie beside these files only as links, which are not followed."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_symlink() and path.is_dir():
+            remark(f"Left out: {path} (a link to a folder, which is not followed).")
 
 
 def joined(frames: Iterable[tuple[Path, pd.DataFrame]], target: Path, allowance: Allowance) -> Path:

@@ -71,10 +71,12 @@ def parquet_chunks(
     start: int,
     allowance: Allowance,
     cells: CellReader,
+    words: Collection[str] = (),
 ) -> Iterator[tuple[int, pd.DataFrame, float]]:
     """Yield rows with the position of the first of them and the share of the file up to there.
 
-    `cells` turns text into values in columns that should not hold text.
+    `cells` turns text into values in columns that should not hold text; in the columns `words`,
+    whole numbers become text.
     """
     asked = pa.schema([field for field in pq.read_schema(path) if field.name in columns])
     # A buffer instead of whole column chunks: row groups may be larger than memory.
@@ -93,7 +95,7 @@ def parquet_chunks(
         for at, table in rechunked(batches, size, start, int(ends[first])):
             if cells.kinds:
                 check_text(table, allowance)
-            rows = frame_of(cells(table, at), allowance=allowance)[list(columns)]
+            rows = frame_of(cells(table, at), allowance=allowance, words=words)[list(columns)]
             yield at, rows, (at + len(table)) / n
 
 

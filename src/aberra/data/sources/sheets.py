@@ -24,6 +24,7 @@ CELLS = ("xl/worksheets/", "xl/sharedstrings")  # entries that hold cells
 IN_CELLS, ELSEWHERE = 4, 40  # bytes in memory for one of such an entry, and of any other
 CELL = 64  # bytes of a cell while rows become a table
 MOST_ROWS = 1 << 20  # that Excel and LibreOffice have; a number beyond would stand for blank rows
+EXACT = 1 << 53  # below which every whole number is a float
 SHEET = ": its first sheet"
 
 
@@ -37,6 +38,13 @@ def first_sheet(path: Path, allowance: Allowance) -> pd.DataFrame:
         raise DataError(f"The first sheet of {allowance.called} is empty.")
     as_pandas_reads: Any = parsers
     return pd.DataFrame(as_pandas_reads.TextParser(rows, header=0).read())
+
+
+def whole(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column of whole numbers as such, also beside gaps, where pandas has floats."""
+    if column.dtype != float or not (column.dropna() % 1 == 0).all():
+        return column
+    return column.astype("Int64") if column.abs().max() < EXACT else column
 
 
 def _check_entries(path: Path, allowance: Allowance) -> None:

@@ -23,7 +23,7 @@ from aberra.data.sources.queries import masked, query_to
 from aberra.data.sources.standard_input import STDIN, standard_input
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
-from aberra.files import fingerprint, refuse_special
+from aberra.files import check_file, fingerprint, refuse_special
 
 
 def table_at(path: str | Path, *, sql: str | None = None, header: bool = True) -> TableFile:
@@ -80,6 +80,7 @@ def _converted(source: Path, header: bool, allowance: Allowance) -> Path:
     """Return a CSV, Parquet or array file with the same rows."""
     if source.is_dir():
         parts = formats.files_of_table(source)
+        formats.tell_of_links(source)
         frames = ((part, _inside(part, header, allowance).read(hollow=True)) for part in parts)
         return formats.joined(frames, _fresh() / f"{_plain(source.name)}.parquet", allowance)
     source = within_reach(source)
@@ -108,6 +109,7 @@ def _plain(name: str) -> str:
 
 def _inside(part: Path, header: bool, allowance: Allowance) -> TableFile:
     """Return a file of a folder, which may become as large as the whole folder may."""
+    check_file(part)
     known = replace(allowance, called=part)
     return TableFile(part, _converted(part, header, known), "", int(not header), known)
 

@@ -26,6 +26,8 @@ STARTS = {
 @lru_cache(maxsize=1)
 def standard_input(folder: Path) -> Path:
     """Keep all that comes in, once, in a file whose name says what it is."""
+    if sys.stdin is None:
+        raise DataError("Standard input is closed. Give a file, or send the table through a pipe.")
     held = folder / "standard-input"
     with held.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)

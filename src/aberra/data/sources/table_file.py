@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from aberra.data.sources.allowance import Allowance
 from aberra.data.sources.arrays import ARRAYS, columns_beside, main_array
-from aberra.data.sources.arrow_frames import check_numbers, kind_of_type
+from aberra.data.sources.arrow_frames import check_numbers, kind_of_type, words_in
 from aberra.data.sources.csv_cells import WHAT, CellReader, OddCell
 from aberra.data.sources.csv_check import Called
 from aberra.data.sources.csv_file import ADVICE, BLOCK, Chunk, CsvFile
@@ -157,7 +157,10 @@ class TableFile:
                 text = [name for name in text_columns(self._file) if kinds.get(name) in WHAT]
                 held = {name: kinds[name] for name in text if name in columns}
                 cells = CellReader(held, False, True, self.path, self.place_of, odd)
-                found = parquet_chunks(self._file, columns, size, start, self._allowed, cells)
+                words = set(words_in(kinds)).intersection(columns)
+                found = parquet_chunks(
+                    self._file, columns, size, start, self._allowed, cells, words
+                )
                 yield from starmap(Chunk, found)
             else:
                 yield from self._csv.chunks(columns, kinds, size, start, odd)
@@ -165,7 +168,10 @@ class TableFile:
     def id_type(self, column: str) -> pa.DataType:
         """Return the type of identifiers in results: numbers only where the file has numbers."""
         if self._is_parquet:
-            whole = pa.types.is_integer(pq.read_schema(self._file).field(column).type)
+            kind = pq.read_schema(self._file).field(column).type
+            if kind == pa.uint64():
+                return kind
+            whole = pa.types.is_integer(kind)
         else:
             whole = (
                 self._is_array and self._array_frame([column], slice(1))[column].dtype.kind == "i"
