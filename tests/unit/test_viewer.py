@@ -232,7 +232,7 @@ def test_rows_are_filtered_as_pandas_filters(score_table, scores, find, flagged)
 
 
 def test_marked_rows_can_be_asked_for(score_table):
-    marks = {"c003": "accept", "c200": "reject", "gone": "accept"}
+    marks = {"c003": "accept", "c200": "reject", "gone": "accept", "\ud800": "accept"}
     page = score_table.page(Query(marked="accept"), marks)
     assert [(line["id"], line["mark"]) for line in page["rows"]] == [("c003", "accept")]
     assert score_table.name(3) == "c003"
