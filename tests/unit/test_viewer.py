@@ -20,7 +20,7 @@ from aberra.cli import app as commands
 from aberra.errors import DataError
 from aberra.viewer.catalogue import SCAN_COLUMNS, catalogue
 from aberra.viewer.held import LARGEST_FILE, Held
-from aberra.viewer.marks import NAME, Marks
+from aberra.viewer.marks import NAME, Marks, marks_in
 from aberra.viewer.serve import Door
 from aberra.viewer.tables import Query, ScoreTable
 
@@ -151,6 +151,15 @@ def test_a_strange_marks_file_is_left_alone(tmp_path, held):
     with pytest.raises(DataError, match="Move it away"):
         marks.set("scans", "one", "accept")
     assert (tmp_path / NAME).read_text() == held
+
+
+def test_a_huge_marks_file_is_not_read(tmp_path):
+    """It takes no place on the disk, and would take all memory."""
+    with (tmp_path / NAME).open("wb") as file:
+        file.truncate(1 << 40)
+    assert "more than 128 MB" in Marks(tmp_path).trouble()
+    with pytest.raises(DataError, match="more than 128 MB"):
+        marks_in(tmp_path / NAME)
 
 
 def test_marks_are_not_written_through_a_link(tmp_path, secret):
