@@ -334,6 +334,17 @@ def test_a_manifest_is_read_without_holding_the_arrays(tmp_path):
         assert peak < most * (8 << 20)
 
 
+def test_a_file_that_is_no_model_takes_its_size_until_that_is_known(tmp_path):
+    whole = container.pack({"a": 1}, {"b": np.zeros(1 << 20)})
+    (tmp_path / "m").write_bytes(whole[:-1] + b"x")
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="checksum"):
+        container.read_model(tmp_path / "m")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.2 * len(whole)
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [
