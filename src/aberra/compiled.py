@@ -58,6 +58,7 @@ def _compile(
         with _setting(FOLDER, getattr(config, FOLDER) if folder is None else str(folder)):
             return cast(Function, njit(signature, cache=True, **keywords)(function))
     except RuntimeError:  # nowhere to keep the result, so every process compiles for itself
+        _tell_not_kept(getattr(config, FOLDER))
         return cast(Function, njit(signature, **keywords)(function))
 
 
@@ -124,6 +125,16 @@ def _ours_alone(folder: Path) -> bool:
 
 
 # What is said before a long wait
+
+
+@cache
+def _tell_not_kept(wanted: str) -> None:
+    """Say once in a process that it will take long again in the next one, and what to do."""
+    where = f"NUMBA_CACHE_DIR={wanted}" if wanted else "the sources, your home, temporary files"
+    remark(
+        f"What is compiled cannot be kept ({where}: cannot be written), so every process compiles "
+        "anew, for some seconds. Set NUMBA_CACHE_DIR to a folder of yours."
+    )
 
 
 _announced: dict[object, str] = {}

@@ -112,6 +112,10 @@ def without_rounds(manifest, arrays):
         del arrays[name]
 
 
+def other_versions(manifest, arrays):
+    manifest["versions"] = [["aberra", "1"]]
+
+
 VIEW = ("members_", "members", 0)
 FRAME = ("members_", "frame")
 COMPARISON = ("members_", "comparison")
@@ -178,6 +182,7 @@ FORGED = {
     "leaves of no depth": ("views", array_at("tight.depths", first_to(np.nan)), "not finite"),
     "endless evidence": ("views", array_at("far.nats", all_to(np.inf)), "not finite"),
     "huge rarity": ("text", set_at(("reader_", "rarity", "1", "n"), -1e308), "too large"),
+    "versions of nothing": ("views", other_versions, "versions: got"),
     "beyond 64 bits": ("text", set_at(("history_", "patience"), 10**40), "beyond 64 bits"),
 }
 

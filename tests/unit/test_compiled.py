@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from numba import config
 
-from aberra.compiled import announce, compiled, kept_in
+from aberra.compiled import _tell_not_kept, announce, compiled, kept_in
 from aberra.progress import advance, hearing, in_threads, listening, remark
 
 
@@ -120,3 +120,24 @@ def test_threads_report_to_whoever_listens_to_the_one_that_started_them():
         threads.submit(advance, "lost", 0.5).result()
         threads.submit(in_threads(advance), "heard", 0.5).result()
     assert told == [("heard", 0.5, "")]
+
+
+def test_it_is_said_once_that_nothing_compiled_can_be_kept(monkeypatch):
+    def nowhere(signature=None, cache=False, **keywords):
+        if cache:
+            raise RuntimeError("no locator available")
+        return lambda function: function
+
+    said = []
+    monkeypatch.setattr("aberra.compiled.njit", nowhere)
+    monkeypatch.setattr(config, "CACHE_DIR", "/proc/nowhere")
+    _tell_not_kept.cache_clear()
+    with hearing(said.append):
+        for _ in range(2):
+            assert compiled(len_of)([1, 2]) == 2
+    assert len(said) == 1
+    assert "NUMBA_CACHE_DIR=/proc/nowhere" in said[0]
+
+
+def len_of(rows):
+    return len(rows)

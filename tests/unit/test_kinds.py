@@ -11,7 +11,7 @@ import pytest
 from aberra import OCSVM, load, save
 from aberra.errors import ModelFileError
 from aberra.model_file import _explained, container, load_card, load_notes, load_versions
-from aberra.model_file.archives import _estimators
+from aberra.model_file.archives import _parts
 from aberra.model_file.composite import NamedBy, OneOf, Part
 from aberra.model_file.derive import CLASSES
 from aberra.model_file.foreign import Foreign
@@ -63,6 +63,8 @@ def test_scalars_are_of_their_very_type():
     for number in (np.inf, -np.inf, 0.5):
         assert there_and_back(Scalar(float), number) == number
     assert np.isnan(there_and_back(Scalar(float), np.nan))
+    with pytest.raises(ModelFileError, match="unseen: some numbers are not finite"):
+        Scalar(float).decode("nan", Reader({}), "learnt.members_.unseen")
     assert Scalar(float).encode(np.inf, Writer(), "") == "inf"
     assert taken(Scalar(str), "inf") == "inf"
 
@@ -214,15 +216,17 @@ def test_an_archive_is_a_row_of_bytes():
         refused(Foreign(), "C", "the archive has type", {"x.y": array})
 
 
-def test_parts_of_a_detector_are_found_down_to_twenty_levels():
+def test_parts_of_a_detector_are_found_however_deep_each_once():
     found = OCSVM()
     value = found
-    for _ in range(20):
+    for _ in range(5000):
         value = [value]
-    assert list(_estimators(value, 0)) == [found]
-    assert list(_estimators([value], 0)) == []
-    assert list(_estimators({"a": (found,)}, 0)) == [found]
-    assert list(_estimators("words", 0)) == []
+    assert found in list(_parts(value))
+    assert found in list(_parts({"a": (found,)}))
+    assert list(_parts("words")) == ["words"]
+    itself = [found]
+    itself.append(itself)
+    assert sum(part is found for part in _parts(itself)) == 1
 
 
 @pytest.mark.slow
@@ -328,6 +332,17 @@ def test_a_manifest_is_read_without_holding_the_arrays(tmp_path):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < most * (8 << 20)
+
+
+def test_a_file_that_is_no_model_takes_its_size_until_that_is_known(tmp_path):
+    whole = container.pack({"a": 1}, {"b": np.zeros(1 << 20)})
+    (tmp_path / "m").write_bytes(whole[:-1] + b"x")
+    tracemalloc.start()
+    with pytest.raises(ModelFileError, match="checksum"):
+        container.read_model(tmp_path / "m")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1.2 * len(whole)
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ class Unknown(OneClassSVM):
 @pytest.mark.parametrize(
     ("detector", "reason"),
     [
-        (IsolationForest(n_estimators=2), "_tree.Tree"),
+        (IsolationForest(n_estimators=2), "IsolationForest"),
         (LocalOutlierFactor(novelty=True, algorithm="kd_tree"), "KDTree"),
         (Unknown(), "Unknown"),
         (make_pipeline(FunctionTransformer(abs), OneClassSVM()), "abs"),

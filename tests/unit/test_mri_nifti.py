@@ -310,3 +310,20 @@ def test_a_packed_scan_is_read_to_its_checksum(kind, damage, tmp_path, monkeypat
         read_nifti(path)
     with pytest.raises(DataError, match=rf"scan\.{kind} .*damaged"):
         read_mask(path, Volume(numbers().astype(np.float32), AFFINE))
+
+
+@pytest.mark.parametrize("ending", [".nii", ".nii.gz"])
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.float64])
+def test_large_files_are_read_in_pieces_with_the_same_voxels(kind, ending, tmp_path, monkeypatch):
+    """4 MB of zeros in double precision took 8 GB, where the limit says 2 GB."""
+    voxels = (1000 * np.random.default_rng(0).normal(size=(4, 5, 7, 1))).astype(kind)
+    image = nib.Nifti1Image(voxels, np.eye(4))
+    if kind is not np.float64:
+        image.header.set_slope_inter(0.1, 3.3)
+    nib.save(image, tmp_path / f"scan{ending}")
+    whole = read_nifti(tmp_path / f"scan{ending}").array
+    monkeypatch.setattr(nifti, "AT_ONCE", 45)  # two planes and a bit
+    monkeypatch.setattr(nib.Nifti1Image, "get_fdata", None)
+    pieces = read_nifti(tmp_path / f"scan{ending}").array
+    assert pieces.dtype == whole.dtype == np.float32
+    assert (pieces == whole).all()

@@ -48,8 +48,8 @@ def test_entries_are_complete(known):
         assert file.md5 is None or re.fullmatch("[0-9a-f]{32}", file.md5)
         assert not Path(file.path).is_absolute()
         for address in file.addresses:
-            # plain http only where a checksum catches what somebody on the way might change
-            assert address.startswith("https://") or (address.startswith("http://") and file.known)
+            # plain http only where a checksum that nobody can forge catches what was changed
+            assert address.startswith("https://") or (address.startswith("http://") and file.sha256)
 
 
 def test_no_two_files_share_a_place_or_a_checksum():

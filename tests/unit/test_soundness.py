@@ -12,8 +12,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
-from sklearn.pipeline import make_pipeline
+from sklearn.cluster import KMeans
+from sklearn.ensemble import VotingRegressor
+from sklearn.neighbors import (
+    KNeighborsClassifier,
+    KNeighborsTransformer,
+    LocalOutlierFactor,
+    NearestNeighbors,
+)
+from sklearn.neural_network import BernoulliRBM
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import MultiLabelBinarizer, OneHotEncoder
 from sklearn.svm import SVC, OneClassSVM
 
 from aberra import ADC, IADC, IntensityThreshold, MultiView
@@ -99,6 +108,88 @@ def test_neighbours_whose_arrays_do_not_fit_are_refused(name, change):
         check_detector([SVC()], "here")
 
 
+def in_object_array(part):
+    held = np.empty((1, 1), dtype=object)
+    held[0, 0] = part
+    return held
+
+
+def nested(part):
+    """Hide a part deeper than a person would put it: pipelines call what is inside."""
+    for _ in range(10):
+        part = Pipeline([("inner", part)])
+    return part
+
+
+@pytest.mark.parametrize("hidden", [nested, in_object_array, lambda part: {part}])
+def test_what_is_hidden_in_a_detector_is_looked_at_too(hidden):
+    machine = OneClassSVM().fit(X)
+    check_detector(hidden(machine), "here")
+    with pytest.raises(ModelFileError, match="support vector machine do not fit"):
+        check_detector(hidden(spoilt(machine, support_=shorter)), "here")
+
+
+def test_a_distance_whose_matrix_has_another_size_is_refused():
+    """SciPy reads beyond the end of it."""
+    keywords = {"algorithm": "brute", "metric": "mahalanobis"}
+    check_detector(NearestNeighbors(**keywords, metric_params={"VI": np.eye(3)}).fit(X), "here")
+    for size in (1, 4):
+        near = NearestNeighbors(**keywords, metric_params={"VI": np.eye(size)}).fit(X)
+        with pytest.raises(ModelFileError, match="nearest neighbours do not fit"):
+            check_detector(near, "here")
+
+
+def test_what_learns_from_labels_or_is_unknown_is_refused():
+    """Labels become places of a sparse matrix, and neighbours such a matrix, without a look."""
+    for part, why in (
+        (KNeighborsClassifier(algorithm="brute"), "learns from labels"),
+        (VotingRegressor([("a", KMeans(2))]), "learns from labels"),
+        (MultiLabelBinarizer(), "MultiLabelBinarizer is not known to be safe"),
+        (KNeighborsTransformer(algorithm="brute"), "KNeighborsTransformer is not known"),
+    ):
+        with pytest.raises(ModelFileError, match=why):
+            check_detector(make_pipeline(part, OneClassSVM()), "here")
+
+
+def test_a_generator_that_reads_beyond_its_state_is_refused():
+    """A Boltzmann machine draws from it when it scores, and the process ended."""
+    machine = BernoulliRBM(2, n_iter=1, random_state=np.random.RandomState(0)).fit(np.abs(X))
+    check_detector(machine, "here")
+    state = machine.random_state.get_state(legacy=False)
+    for place in (-1, 625):
+        state["state"]["pos"] = place
+        machine.random_state.set_state(state)
+        with pytest.raises(ModelFileError, match="random state is malformed"):
+            check_detector(machine, "here")
+
+
+CODES = np.array([["a"], ["b"], ["b"], ["c"], ["c"]], dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name", "change"),
+    [
+        ({}, "_n_features_outs", lambda _: [2]),
+        ({}, "_n_features_outs", np.array),
+        ({}, "categories_", lambda _: [np.array([3.0, 2.0, 1.0])]),
+        ({}, "categories_", lambda _: [np.array([1.0, np.nan, np.nan])]),
+        ({"drop": "first"}, "_drop_idx_after_grouping", lambda _: np.array([-1], dtype=object)),
+        ({"drop": "first"}, "_drop_idx_after_grouping", lambda _: np.array([3], dtype=object)),
+        ({"drop": "first"}, "_drop_idx_after_grouping", lambda _: None),
+        ({"min_frequency": 2}, "_default_to_infrequent_mappings", lambda _: [np.array([9, 0, 1])]),
+        ({"min_frequency": 2}, "_default_to_infrequent_mappings", lambda _: [None]),
+        ({"min_frequency": 2}, "_default_to_infrequent_mappings", lambda m: [m[0] - 1]),
+        ({"min_frequency": 2}, "_default_to_infrequent_mappings", lambda m: [m[0][:2]]),
+    ],
+)
+def test_codes_that_would_be_written_beside_their_column_are_refused(settings, name, change):
+    """Columns of zeros and ones are made from a sparse matrix, which does not look either."""
+    coder = OneHotEncoder(sparse_output=False, **settings).fit(CODES)
+    check_detector([coder, OneHotEncoder(), OneHotEncoder().fit([[1.0], [2.0], [np.nan]])], "here")
+    with pytest.raises(ModelFileError, match="codes of"):
+        check_detector(spoilt(coder, **{name: change}), "here")
+
+
 def archive(files, schema=(), kind=ZIP_STORED):
     """Return an archive of files, each of which the schema asks for so often."""
     buffer = io.BytesIO()
@@ -132,6 +223,19 @@ def test_archives_that_take_more_than_they_say_are_refused(monkeypatch):
         with pytest.raises(ModelFileError, match=words):
             check_contents(data, "here")
     check_contents(archive({"a.npy": huge}), "here")  # nobody asks for it
+
+
+def test_parts_that_cost_more_than_they_say_are_refused():
+    """A name that is used again doubles with every level; a scalar of bytes says its own length."""
+    scalar = {"__class__": "void", "__loader__": "NdArrayNode", "file": "n.npy"}
+    again = {"__class__": "list", "__loader__": "ListNode", "content": [], "__id__": 1}
+    for node, why in ((scalar, "void, which is not safe"), (again, "again and again")):
+        buffer = io.BytesIO()
+        with ZipFile(buffer, "w") as file:
+            file.writestr("n.npy", stored(np.array(1 << 40)))
+            file.writestr("schema.json", json.dumps({"content": [node]}))
+        with pytest.raises(ModelFileError, match=why):
+            check_contents(buffer.getvalue(), "here")
 
 
 def claiming(size, files):

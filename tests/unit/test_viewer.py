@@ -20,7 +20,7 @@ from aberra.cli import app as commands
 from aberra.errors import DataError
 from aberra.viewer.catalogue import SCAN_COLUMNS, catalogue
 from aberra.viewer.held import LARGEST_FILE, Held
-from aberra.viewer.marks import NAME, Marks
+from aberra.viewer.marks import NAME, Marks, marks_in
 from aberra.viewer.serve import Door
 from aberra.viewer.tables import Query, ScoreTable
 
@@ -153,6 +153,15 @@ def test_a_strange_marks_file_is_left_alone(tmp_path, held):
     assert (tmp_path / NAME).read_text() == held
 
 
+def test_a_huge_marks_file_is_not_read(tmp_path):
+    """It takes no place on the disk, and would take all memory."""
+    with (tmp_path / NAME).open("wb") as file:
+        file.truncate(1 << 40)
+    assert "more than 128 MB" in Marks(tmp_path).trouble()
+    with pytest.raises(DataError, match="more than 128 MB"):
+        marks_in(tmp_path / NAME)
+
+
 def test_marks_are_not_written_through_a_link(tmp_path, secret):
     (tmp_path / NAME).symlink_to(secret)
     with pytest.raises(DataError, match="is a link"):
@@ -232,7 +241,7 @@ def test_rows_are_filtered_as_pandas_filters(score_table, scores, find, flagged)
 
 
 def test_marked_rows_can_be_asked_for(score_table):
-    marks = {"c003": "accept", "c200": "reject", "gone": "accept"}
+    marks = {"c003": "accept", "c200": "reject", "gone": "accept", "\ud800": "accept"}
     page = score_table.page(Query(marked="accept"), marks)
     assert [(line["id"], line["mark"]) for line in page["rows"]] == [("c003", "accept")]
     assert score_table.name(3) == "c003"

@@ -103,10 +103,7 @@ SCANS = (
         files=(
             RemoteFile(
                 "mri/IXI-T1.tar",
-                tuple(
-                    f"{way}://biomedic.doc.ic.ac.uk/brain-development/downloads/IXI/IXI-T1.tar"
-                    for way in ("https", "http")  # the host has not always answered the first
-                ),
+                ("https://biomedic.doc.ic.ac.uk/brain-development/downloads/IXI/IXI-T1.tar",),
                 md5="34901a0593b41dd19c1a1f746eac2d58",
                 limit=1 << 33,
             ),

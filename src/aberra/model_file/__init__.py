@@ -259,6 +259,7 @@ def _put_together(manifest: dict[str, Any], arrays: container.Arrays, limits: bo
     """Make the model again, and see that its parts fit."""
     wanted = {k: v for k, v in manifest.items() if k not in (NOTES, CARD)}
     checked_keys(wanted, ENTRIES, "manifest")
+    checked_object(manifest["versions"], "versions")
     if CARD in manifest:
         checked_card(manifest[CARD])
     if manifest["format"] != container.FORMAT:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from zipfile import ZIP_STORED, ZipFile
 
@@ -26,12 +26,42 @@ MOST_UNPACKED = 1 << 28  # bytes of a packed file inside, such as a sparse matri
 LOADERS = frozenset(
     f"{name}Node"
     for name in (
-        "Bytearray", "Bytes", "Cached", "DType", "DefaultDict", "Dict", "Function", "Json",
+        "Bytearray", "Bytes", "DType", "DefaultDict", "Dict", "Function", "Json",
         "List", "Loss", "MaskedArray", "Method", "NdArray", "Object", "OperatorFunc", "Partial",
         "RandomState", "Set", "Slice", "Tuple", "Type",
     )
 )  # fmt: skip
+VOID = "void"  # a scalar of NumPy: made of a number, which says how many bytes it takes
 KERNELS = ("linear", "poly", "rbf", "sigmoid")
+# What a detector may be made of: all that learns from rows alone, and scores or transforms rows in
+# a way that is known to look at what it has learnt before C code does, or is checked below.
+KNOWN = frozenset((
+    # scores
+    "BayesianGaussianMixture", "BernoulliRBM", "EllipticEnvelope", "FactorAnalysis",
+    "GaussianMixture", "LocalOutlierFactor", "OneClassSVM", "PCA", "SGDOneClassSVM",
+    # covariances
+    "EmpiricalCovariance", "GraphicalLasso", "GraphicalLassoCV", "LedoitWolf", "MinCovDet", "OAS",
+    "ShrunkCovariance",
+    # transforms columns
+    "Binarizer", "FunctionTransformer", "KBinsDiscretizer", "KNNImputer", "KernelCenterer",
+    "MaxAbsScaler", "MinMaxScaler", "MissingIndicator", "Normalizer", "OneHotEncoder",
+    "OrdinalEncoder", "PolynomialFeatures", "PowerTransformer", "QuantileTransformer",
+    "RobustScaler", "SimpleImputer", "StandardScaler", "VarianceThreshold",
+    # projects
+    "AdditiveChi2Sampler", "DictionaryLearning", "FastICA", "GaussianRandomProjection",
+    "IncrementalPCA", "Isomap", "KMeans", "KernelPCA", "LatentDirichletAllocation",
+    "LocallyLinearEmbedding", "MiniBatchDictionaryLearning", "MiniBatchKMeans", "MiniBatchNMF",
+    "MiniBatchSparsePCA", "NMF", "NearestNeighbors", "Nystroem", "PolynomialCountSketch",
+    "RBFSampler", "SkewedChi2Sampler", "SparseCoder", "SparsePCA", "TruncatedSVD",
+    # joins others
+    "ColumnTransformer", "FeatureUnion", "FrozenEstimator", "Pipeline",
+))  # fmt: skip
+
+UNSAFE = (
+    "so it cannot be loaded safely. Use one of Aberra's detectors, or one of scikit-learn's that "
+    "consists of plain arrays, such as OneClassSVM, EllipticEnvelope or "
+    "LocalOutlierFactor(novelty=True, algorithm='brute')"
+)
 
 
 def check_contents(data: bytes, where: str) -> None:
@@ -46,6 +76,8 @@ def check_contents(data: bytes, where: str) -> None:
         schema = json.loads(archive.read(SCHEMA))
         if strange := strangers(schema):
             damaged(where, f"the skops archive holds {', '.join(strange)}, which is not safe")
+        if any("__id__" in node and "__loader__" in node for node in _nodes(schema)):
+            damaged(where, "parts of the skops archive can be used again and again")
         uses = [name for name in _named_files(schema) if name in sizes]
         if sum(sizes[name] for name in uses) > MOST_USES * len(data):
             damaged(where, "the skops archive asks for the same file again and again")
@@ -56,8 +88,8 @@ def check_contents(data: bytes, where: str) -> None:
 def strangers(schema: Node) -> list[str]:
     """Return the classes in a schema that come about in a way that is not known to be safe."""
     nodes = [node for node in _nodes(schema) if isinstance(node.get("__loader__"), str)]
-    found = (node.get("__class__") for node in nodes if node["__loader__"] not in LOADERS)
-    return sorted({str(name) for name in found})
+    held = [(node.get("__class__"), node["__loader__"]) for node in nodes]
+    return sorted({str(name) for name, made in held if made not in LOADERS or name == VOID})
 
 
 def _nodes(node: Node) -> Iterator[dict[str, Any]]:
@@ -97,33 +129,50 @@ def check_detector(detector: Any, where: str) -> None:
     Support vector machines and neighbours are computed by C code that does not look; a covariance
     of another shape would be found out only when somebody scores.
     """
-    from sklearn.covariance import EmpiricalCovariance  # slow to import
-    from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
-    from sklearn.svm import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+    from sklearn.base import is_classifier, is_regressor
 
-    for part in _estimators(detector, 0):
-        if isinstance(part, SVC | SVR | NuSVC | NuSVR):
-            damaged(where, f"{type(part).__name__} learns from labels, so it is no detector")
-        if isinstance(part, OneClassSVM):
-            _check_machine(vars(part), where)
-        elif isinstance(part, LocalOutlierFactor | NearestNeighbors):
-            _check_neighbours(vars(part), where)
-        elif isinstance(part, EmpiricalCovariance):  # EllipticEnvelope among them
-            _check_covariance(vars(part), where)
+    for part in _parts(detector):
+        if isinstance(part, np.random.RandomState):
+            check_random_state(part, where)
+        if not isinstance(part, BaseEstimator):
+            continue
+        name = type(part).__name__
+        if is_classifier(part) or is_regressor(part):
+            damaged(where, f"{name} learns from labels, so it is no detector")
+        if name not in KNOWN:
+            damaged(where, f"{name} is not known to be safe, {UNSAFE}")
+        if name in CHECKS:
+            CHECKS[name](vars(part), where)
 
 
-def _estimators(value: Any, depth: int) -> Iterator[Any]:
-    """Yield an estimator and all that it is made of."""
-    if depth > 20:
-        return
-    if isinstance(value, BaseEstimator):
-        yield value
-        items: Any = list(vars(value).values())
-    else:
-        items = value.values() if isinstance(value, dict) else value
-    if isinstance(items, list | tuple | type({}.values())):
-        for item in items:
-            yield from _estimators(item, depth + 1)
+def check_random_state(generator: np.random.RandomState, where: str) -> None:
+    """Refuse a generator whose next number lies outside of its state; NumPy does not look."""
+    state = generator.get_state(legacy=False)["state"]
+    if not 0 <= state["pos"] <= len(state["key"]):
+        damaged(where, "the random state is malformed")
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield a value and all that it is made of, however deep, each once."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen:
+            continue
+        seen.add(id(one))
+        yield one
+        waiting.extend(_inside(one))
+
+
+def _inside(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [*value, *value.values()]
+    if isinstance(value, list | tuple | set | frozenset):
+        return [*value]
+    if isinstance(value, np.ndarray):
+        return value.ravel().tolist() if value.dtype.hasobject else []
+    return [*getattr(value, "__dict__", {}).values()]
 
 
 def _check_machine(held: dict[str, Any], where: str) -> None:
@@ -160,6 +209,7 @@ def _check_neighbours(held: dict[str, Any], where: str) -> None:
         and held["n_samples_fit_"] == n
         and type(k) is int
         and 1 <= k <= n
+        and np.shape(held["effective_metric_params_"].get("VI", np.empty((d, d)))) == (d, d)
         and np.shape(held.get("_lrd", np.empty(n))) == (n,)
         and np.shape(held.get("_distances_fit_X_", np.empty((n, k)))) == (n, k)
     )
@@ -181,3 +231,49 @@ def _check_covariance(held: dict[str, Any], where: str) -> None:
     )
     if not fits:
         damaged(where, "the arrays of the covariance do not fit each other")
+
+
+def _check_codes(held: dict[str, Any], where: str) -> None:
+    """Refuse columns of zeros and ones of which a code would be another one than there are."""
+    if "categories_" not in held:
+        return
+    values, grouped = held["categories_"], [None] * len(held["categories_"])
+    if held["_infrequent_enabled"]:
+        grouped, rare = held["_default_to_infrequent_mappings"], held["_infrequent_indices"]
+        if [group is None for group in grouped] != [codes is None for codes in rare]:
+            damaged(where, "the rare codes of a column are in no group")
+    sizes = [_n_codes(own, group) for own, group in zip(values, grouped, strict=True)]
+    dropped = held["_drop_idx_after_grouping"]
+    left_out = [None] * len(sizes) if dropped is None else list(dropped)
+    columns = list(zip(left_out, sizes, strict=True))
+    fits = (
+        all(n > 0 and (k is None or 0 <= k < n) for k, n in columns)
+        and type(held["_n_features_outs"]) is list
+        and held["_n_features_outs"] == [n - (k is not None) for k, n in columns]
+    )
+    if not fits:
+        damaged(where, "the codes of the columns do not fit each other")
+
+
+def _n_codes(values: Any, group: Any) -> int:
+    """Return how many codes a column has; 0 if they are not in order, or in none of the groups."""
+    numbers = values.dtype.kind in "biuf"
+    known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    if (numbers and (known[1:] <= known[:-1]).any()) or len(known) < len(values) - 1:
+        return 0
+    if group is None:
+        return len(values)
+    return int(group.max()) + 1 if group.shape == values.shape and group.min() >= 0 else 0
+
+
+COVARIANCES = (
+    "EllipticEnvelope", "EmpiricalCovariance", "GraphicalLasso", "GraphicalLassoCV", "LedoitWolf",
+    "MinCovDet", "OAS", "ShrunkCovariance",
+)  # fmt: skip
+CHECKS: dict[str, Callable[[dict[str, Any], str], None]] = {
+    "OneClassSVM": _check_machine,
+    "LocalOutlierFactor": _check_neighbours,
+    "NearestNeighbors": _check_neighbours,
+    "OneHotEncoder": _check_codes,
+    **dict.fromkeys(COVARIANCES, _check_covariance),
+}

@@ -78,7 +78,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 def _model(file: BinaryIO, size: int) -> tuple[dict[str, Any], Arrays]:
     head = file.read(START)
     text = file.read(_check_head(head, size))
-    blob = file.read()
+    blob = file.read(size - START - len(text))  # without a size, Python joins it from pieces
     _check_sum(head, (text, blob))
     manifest = _manifest(text)
     try:

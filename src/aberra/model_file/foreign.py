@@ -19,7 +19,13 @@ from sklearn.base import BaseEstimator
 
 from aberra.detectors.foreign import is_pyod
 from aberra.errors import ModelFileError
-from aberra.model_file.archives import SCHEMA, check_contents, check_detector, strangers
+from aberra.model_file.archives import (
+    SCHEMA,
+    UNSAFE,
+    check_contents,
+    check_detector,
+    strangers,
+)
 from aberra.model_file.kinds import Node, Reader, Writer, damaged
 
 TRUSTED: list[str] = []  # in addition to what skops trusts by default
@@ -55,19 +61,13 @@ def archive(detector: Any, where: str) -> bytes:
     if unknown:
         held = ", ".join(unknown)
         damaged(where, f"{name} holds {held}, which is not known to be safe, {UNSAFE}")
+    check_detector(detector, where)
     return canonical(data)
 
 
 def _not_kept(data: bytes) -> list[str]:
     with ZipFile(io.BytesIO(data)) as file:
         return strangers(json.loads(file.read(SCHEMA)))
-
-
-UNSAFE = (
-    "so it cannot be loaded safely. Use one of Aberra's detectors, or one of scikit-learn's that "
-    "consists of plain arrays, such as OneClassSVM, EllipticEnvelope or "
-    "LocalOutlierFactor(novelty=True, algorithm='brute')"
-)
 
 
 def from_archive(array: NDArray[np.uint8], where: str) -> Any:

@@ -74,6 +74,15 @@ class Reader:
             damaged(where, f"a dimension has size {size}, but {known} elsewhere")
 
 
+def check_finite(array: NDArray[Any], where: str) -> None:
+    """Refuse what a member has learnt if it is not finite: its scores would not be either.
+
+    Only members: rows that are kept for other ends, such as those of a reviewer, may have gaps.
+    """
+    if where.startswith(MEMBERS) and array.dtype.kind == "f" and not np.isfinite(array).all():
+        damaged(where, "some numbers are not finite")
+
+
 class Kind(Protocol):
     """One way of writing and reading."""
 
@@ -102,6 +111,8 @@ class Scalar:
             damaged(where, f"got {shown(node)} where a {self.of.__name__} belongs")
         if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
             damaged(where, f"the number {shown(node)} is beyond 64 bits")
+        if isinstance(value, float):
+            check_finite(np.asarray(value), where)
         return value
 
 
@@ -152,15 +163,6 @@ class Count:
         value = Scalar(int).decode(node, file, where)
         file.bind(self.name, value, where)
         return value
-
-
-def check_finite(array: NDArray[Any], where: str) -> None:
-    """Refuse what a member has learnt if it is not finite: its scores would not be either.
-
-    Only members: rows that are kept for other ends, such as those of a reviewer, may have gaps.
-    """
-    if where.startswith(MEMBERS) and array.dtype.kind == "f" and not np.isfinite(array).all():
-        damaged(where, "some numbers are not finite")
 
 
 @dataclass(frozen=True)

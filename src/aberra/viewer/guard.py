@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
@@ -133,11 +134,11 @@ class Guard:
 
 def _headers_once(raw: list[tuple[bytes, bytes]]) -> dict[str, str]:
     """Return the headers; one that is given twice counts as missing."""
-    names = [name.lower() for name, _ in raw]
+    times = Counter(name.lower() for name, _ in raw)
     return {
         name.lower().decode("latin-1"): value.decode("latin-1")
         for name, value in raw
-        if names.count(name.lower()) == 1
+        if times[name.lower()] == 1
     }
 
 

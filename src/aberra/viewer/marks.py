@@ -15,6 +15,7 @@ from aberra.locks import only_one
 ReviewMark = Literal["accept", "reject"]
 NAME = "aberra-marks.json"
 MARKS_FORMAT = 1
+MOST_BYTES = 1 << 27  # of a file of marks: more than a million
 
 
 class Marks:
@@ -108,9 +109,8 @@ class Marks:
             raise DataError(
                 f"Marks cannot be saved: {NAME} is a link. Replace it with the file itself."
             )
-        refuse_special(self.path)
         try:
-            held = json.loads(self.path.read_bytes())
+            held = _json_in(self.path)
         except FileNotFoundError:
             return {}
         except (OSError, ValueError, RecursionError) as error:
@@ -126,15 +126,21 @@ class Marks:
 
 def marks_in(path: Path) -> dict[str, dict[str, ReviewMark]]:
     """Return all marks in a file of the viewer: page to name to mark."""
-    refuse_special(path)
     try:
-        held = json.loads(path.read_bytes())
+        held = _json_in(path)
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read: {error}. Give a file of marks.") from error
     if not _is_marks(held):
         raise DataError(f"{path} was not written by aberra view. Give its aberra-marks.json.")
     groups = held["marks"].items()
     return {group: {name: e["mark"] for name, e in marks.items()} for group, marks in groups}
+
+
+def _json_in(path: Path) -> Any:
+    refuse_special(path)
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"it has more than {MOST_BYTES >> 20} MB")
+    return json.loads(path.read_bytes())
 
 
 def _state(folder: Path) -> os.stat_result | None:

@@ -233,8 +233,18 @@ class ScoreTable:
         return np.asarray(pc.fill_null(pa.chunked_array(pieces), False))
 
     def _named(self, names: list[str]) -> NDArray[np.bool_]:
-        wanted = pa.array(names, pa.string())
+        """Say which rows have one of the names; marks may hold some that no table can have."""
+        known = [name for name in names if _is_unicode(name)]
+        wanted = pa.array(known, pa.string())
         return np.asarray(pc.is_in(self.table["id"].cast(pa.string()), value_set=wanted))
+
+
+def _is_unicode(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _read_table(held: Held) -> pa.Table:

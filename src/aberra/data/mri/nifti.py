@@ -23,6 +23,7 @@ DEFLATE = 1032  # gzip makes nothing smaller than by this factor
 FREESURFER = (".mgz", ".mgh")
 PACKED = (".gz", ".mgz")
 REST, PIECE = 1 << 26, 1 << 20  # bytes that may follow the voxels, and how many are read at once
+AT_ONCE = 1 << 25  # voxels of a large file that are held in its own precision
 PAIRED, HEADERS = ".img", (".hdr", ".HDR")  # Analyze, and NIfTI in two files
 
 
@@ -216,7 +217,7 @@ def _as_nifti(nib: Any, image: Any, path: Path) -> Any:
 def _voxels(image: Any, packed: list[gzip.GzipFile], path: Path) -> NDArray[np.float32]:
     _check_size(image, path)
     try:
-        array = np.asarray(image.get_fdata(dtype=np.float32, caching="unchanged"))
+        array = _in_single(image)
         for stream in packed:
             _read_rest(stream, path)
     except DataError:
@@ -225,6 +226,24 @@ def _voxels(image: Any, packed: list[gzip.GzipFile], path: Path) -> NDArray[np.f
         raise DataError(
             f"{path} is cut short or damaged ({error}). Copy it again from where it came from."
         ) from error
+    return array
+
+
+def _in_single(image: Any) -> NDArray[np.float32]:
+    """Return the voxels in single precision, those of a large file some planes at a time.
+
+    Read at once, voxels of double precision would take three times as much memory on the way.
+    """
+    held, shape = image.dataobj, image.shape
+    axis = min(2, len(shape) - 1)  # a time axis of length one may follow
+    planes = shape[axis]
+    step = max(1, AT_ONCE * planes // max(1, math.prod(shape)))
+    if step >= planes:
+        return np.asarray(image.get_fdata(dtype=np.float32, caching="unchanged"))
+    array = np.empty(shape, np.float32, order="F")
+    for k in range(0, planes, step):
+        here = (*[slice(None)] * axis, slice(k, k + step))
+        array[here] = held._get_scaled(dtype=np.float32, slicer=here)  # as get_fdata does
     return array
 
 
