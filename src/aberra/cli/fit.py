@@ -306,11 +306,9 @@ def shortened(text: str, most: int = 200) -> str:
 
 
 def _doubts(fitted: Fitted) -> Table:
-    from aberra.explain.doubts import any_doubted
-
     doubts = fitted.recipe.doubts
-    least = any_doubted(doubt.trust for doubt in doubts)
-    which = "least trusted training samples" if least else "training samples of highest score"
+    trusted = "training samples with the highest scores"
+    which = "least trusted training samples" if fitted.doubted else trusted
     table = Table(title=f"The {len(doubts)} {which}", box=None)
     for name, justify in (("sample", "left"), ("trust", "right"), ("score", "right")):
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]

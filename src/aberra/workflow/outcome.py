@@ -12,7 +12,7 @@ from typing import Any
 
 from aberra import model_file
 from aberra.errors import DataError
-from aberra.explain.doubts import AS_IADC_WOULD
+from aberra.explain.doubts import AS_IADC_WOULD, any_doubted
 from aberra.files import check_folder_of, refuse_special, refuse_to_overwrite, starts_with
 from aberra.locks import alone, real
 from aberra.model_file.container import MAGIC
@@ -46,6 +46,11 @@ class Fitted:
     def about_trust(self) -> str:
         """What to know about the trust in the training samples; empty where it was learnt."""
         return AS_IADC_WOULD if self.model.training_rounds() is None else ""
+
+    @property
+    def doubted(self) -> bool:
+        """Whether any of the training samples has lost trust."""
+        return any_doubted(doubt.trust for doubt in self.recipe.doubts)
 
     def save(self, path: str | Path) -> Fitted:
         """Save the model with its recipe, as `fit` does when it is given an output.
