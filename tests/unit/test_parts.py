@@ -10,10 +10,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from aberra import MultiView
+from aberra import OCSVM, MultiView
+from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.scoring.folder import ResultFolder
 from aberra.scoring.parts import Parts, check_output
+from aberra.scoring.rows import RowAnswers
+from aberra.scoring.table import score_table
 from aberra.workflow import score
 from aberra.workflow.outcome import check_model_place, checkpoint_folder
 
@@ -204,3 +207,23 @@ def test_what_an_earlier_version_finished_is_done_again(tmp_path):
     (tmp_path / ".aberra-run.json").write_text('{"fingerprint": "mine", "inputs": {"a": "1"}}')
     results.begin()
     assert not results.is_done("a", "1")
+
+
+@pytest.mark.parametrize("rows", [20, 100])
+def test_of_equal_scores_the_first_rows_of_the_table_are_the_oddest(tmp_path, rows):
+    table = pd.DataFrame({"a": np.zeros(45), "b": np.arange(45) % 2})
+    table.loc[[*range(3, 18), 25, 41], "a"] = 5.0
+    table.to_csv(tmp_path / "t.csv", index=False)
+    rng = np.random.default_rng(0)
+    model = OCSVM().fit(pd.DataFrame({"a": rng.normal(size=60), "b": rng.integers(0, 2, 60)}))
+    scores = model.anomaly_score(table)
+    order = np.argsort(-scores, kind="stable")
+    assert len(set(scores)) == 4
+    scorer, file = RowAnswers(model, ["a", "b"], reasons="none"), TableFile(tmp_path / "t.csv")
+    for n, ways in ((12, {"top": 12}), (45, {"sort": True})):
+        found = score_table(scorer, file, tmp_path / "s.csv", "m", rows, **ways)
+        written = pd.read_csv(tmp_path / "s.csv")
+        np.testing.assert_array_equal(written["row"], order[:n])
+        np.testing.assert_allclose(written["score"], scores[order[:n]])
+        assert [line["row"] for line in found.oddest] == order[:10].tolist()
+        assert (found.n_rows, found.n_flagged) == (45, (scores > model.threshold_).sum())
