@@ -181,6 +181,22 @@ def test_holm_and_wilson_agree_with_the_textbook():
     assert interval(10, 100) == pytest.approx((0.0552, 0.1744), abs=1e-4)
     assert chance(0.05, 1000, 1000) == 1.0
     assert chance(0.5, 1000, 1000) < 1e-80
+    # Two samples count as one of n m / (n + m) rows; a twentieth of the rows may be anything.
+    assert chance(0.25, 100, 400) == pytest.approx(2 * np.exp(-2 * 80 * 0.2**2))
+    assert chance(0.25, 100, 0) == 1.0
+    assert corrected([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9])
+    assert corrected([0.02, 0.021, 0.03]) == pytest.approx([0.06, 0.06, 0.06])
+
+
+def test_labels_that_turned_over_are_counted_beyond_what_chance_does():
+    before = Categories.of(pd.Series(["a"] * 60 + ["b"] * 40))
+    now = before.count(pd.Series(["a"] * 20 + ["b"] * 30 + ["c"] * 30 + ["d"] * 20))
+    assert (now.counts.tolist(), now.n_others, now.others) == ([20, 30], 50, ["c", "d"])
+    pooled = np.array([0.4, 0.35, 0.25])
+    spread = np.sqrt(pooled * (1 - pooled) * (1 / 100 + 1 / 100))
+    by_chance = np.sqrt(2 / np.pi) * spread.sum() / 2
+    assert turned_over(before, now) == pytest.approx(0.5 - by_chance)
+    assert turned_over(before, before) == 0.0
 
 
 def test_many_labels_differ_by_chance_and_that_is_allowed_for():
