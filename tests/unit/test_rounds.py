@@ -232,3 +232,12 @@ def test_rows_of_a_file_have_no_weights_and_are_read_block_by_block(tmp_path):
     with pytest.raises(ValueError, match="sample_weight is for tables in memory"):
         model.fit(path, sample_weight=np.ones(60))
     assert model.fit(path).n_features_in_ == 2
+
+
+@pytest.mark.filterwarnings("ignore:The ranking had not settled")
+def test_a_warm_start_leaves_the_rounds_of_the_fit_before_as_they_were():
+    model = IADC(Middle(), 2, max_rounds=2, patience=9, warm_start=True, random_state=0).fit(ROWS)
+    before, seen = model.history_, list(model.history_)
+    model.set_params(max_rounds=4).fit(ROWS)
+    assert [*before] == seen == [*model.history_[:2]]
+    assert len(before) == 2 < len(model.history_)
