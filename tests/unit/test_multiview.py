@@ -160,6 +160,13 @@ def test_of_two_rows_a_column_none_is_left_out():
     assert (robust_ellipse(more, np.ones(15), 1e-6).centre < 5).all()
 
 
+def test_rows_without_trust_change_no_ellipse_of_few_rows():
+    rows = np.random.default_rng(3).normal(size=(18, 10)) @ np.diag(np.arange(1.0, 11))
+    trust = np.where(np.arange(18) < 12, 1.0, 0.0)  # ten columns: either number of rows is few
+    found, alone = robust_ellipse(rows, trust, 0.02), robust_ellipse(rows[:12], trust[:12], 0.02)
+    np.testing.assert_allclose(found.precision.matrix, alone.precision.matrix, rtol=1e-9)
+
+
 def test_precision_inverts_the_ridged_covariance():
     C = np.cov(np.random.default_rng(2).normal(size=(50, 5)).T)
     ridged = 0.9 * C + (0.1 * np.trace(C) / 5 + 1e-9) * np.eye(5)

@@ -21,6 +21,7 @@ from aberra.metrics import auroc
 from aberra.nets.conv import ConvStack
 from aberra.nets.conv_plan import lenet
 from aberra.nets.stacked import MLPStack
+from aberra.thresholds import threshold
 from aberra.twister import Twister
 
 N, ODD = 96, 32
@@ -148,6 +149,15 @@ def test_one_class_machine_is_given_the_weights(solver):
     trusting = detector.fit(X, sample_weight=WEIGHTS).anomaly_score(X)
     assert trusting[ROWS].min() > np.quantile(trusting[~ROWS], 0.9)
     assert detector.fit(X).anomaly_score(X)[ROWS].min() < 0
+
+
+def test_rows_without_weight_count_where_the_threshold_is_placed():
+    X = table()
+    detector = OCSVM().fit(X, sample_weight=np.where(ROWS, 0.0, 1.0))
+    scores = detector.anomaly_score(X)
+    assert (detector.threshold_, detector.threshold_rule_) == threshold(scores, "knee")
+    assert detector.contamination_ == np.mean(scores > detector.threshold_)
+    assert detector.portrait_.scores.n == N
 
 
 def test_landmarks_are_rows_of_weight():
