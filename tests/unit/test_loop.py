@@ -179,6 +179,9 @@ def test_gradients_are_cut_to_their_longest_and_averaged_over_processes():
     run.place = Place(CPU, fabric=fabric)
     run.update("net", 3 * run.net.weight.sum())
     assert float(run.net.weight.detach()) == pytest.approx(-4.5)
+    run.clip = 0.8  # it is the average that is cut: 3 / 3, not 0.8 / 3
+    run.update("net", 3 * run.net.weight.sum())
+    assert float(run.net.weight.detach()) == pytest.approx(-5.3)
     assert run.gathered(torch.zeros(2, 1)).tolist() == [[0], [0], [1], [1]]
     assert Number().gathered(WEIGHTS) is WEIGHTS
 
