@@ -135,12 +135,12 @@ def test_dates_with_offsets_are_told_in_utc():
 def test_pieces_add_up_to_the_whole(model):
     rows = table(900, 3)
     before, scores = model.training_portrait(), model.anomaly_score(rows)
-    whole = before.count(rows, scores, model.threshold_)
-    parts = [
-        before.count(rows[a:b], scores[a:b], model.threshold_) for a, b in ((0, 200), (200, 900))
-    ]
-    again = [unpacked(packed(part), before) for part in parts]
-    assert packed(again[0] + again[1]) == packed(whole)
+    for threshold in (model.threshold_, np.median(scores)):
+        whole = before.count(rows, scores, threshold)
+        parts = [before.count(rows[a:b], scores[a:b], threshold) for a, b in ((0, 200), (200, 900))]
+        again = [unpacked(packed(part), before) for part in parts]
+        assert packed(again[0] + again[1]) == packed(whole)
+    assert (whole.n_rows, whole.n_flagged) == (900, 450)  # above, not at, the threshold
 
 
 def test_the_portrait_is_saved_with_the_model_and_is_small(model, tmp_path):
