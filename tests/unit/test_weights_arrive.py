@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
+from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
 from aberra.detectors.dagpr import (
     codes_and_errors,
     first_labels,
     gp_regression,
     refined_labels,
 )
+from aberra.detectors.foreign import as_trainer
 from aberra.detectors.hybrid import principal_axes
+from aberra.detectors.multiview import lens
 from aberra.detectors.network import default_hidden
 from aberra.detectors.ocsvm import ocsvm_iadc, ocsvm_landmarks, scale_gamma
 from aberra.detectors.scaling import min_max
@@ -149,6 +151,51 @@ def test_one_class_machine_is_given_the_weights(solver):
     trusting = detector.fit(X, sample_weight=WEIGHTS).anomaly_score(X)
     assert trusting[ROWS].min() > np.quantile(trusting[~ROWS], 0.9)
     assert detector.fit(X).anomaly_score(X)[ROWS].min() < 0
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        OCSVM(solver="nystroem", n_landmarks=8),
+        HybridOCSVM(pretrain_epochs=1, solver="nystroem", n_landmarks=8, **SHORT),
+        DAGPR(pretrain_epochs=1, hidden=(8, 4), **SHORT),
+        MultiView(n_trees=8, n_landmarks=8),
+    ],
+    ids=lambda detector: type(detector).__name__,
+)
+def test_a_member_learns_the_same_whoever_trains_beside_it_and_whatever_it_did_not_draw(detector):
+    X, generator = table(), np.random.default_rng(4)
+    rows = generator.integers(N, size=(3, N))
+    weights, seeds = generator.random((3, N)) + 0.1, [3, 4, 5]
+    prepared = trainer_of(detector)._prepare(X)
+
+    def scores(which, w=weights, own=seeds):
+        args = rows[which], w[which], own[which]
+        return trainer_of(detector)._train(prepared, *args).scores(X)
+
+    together, others = scores(slice(3)), weights.copy()
+    for j in range(3):
+        np.testing.assert_array_equal(scores(slice(j, j + 1))[0], together[j])
+        others[j, np.setdiff1d(np.arange(N), rows[j])] = 9.0
+    assert (others == 9.0).sum() > N / 2
+    np.testing.assert_array_equal(scores(slice(3), others), together)
+    assert (scores(slice(1), own=[8]) != together[0]).mean() > 0.9
+
+
+def trainer_of(detector):
+    return as_trainer(detector, None)
+
+
+def test_a_row_without_trust_is_as_if_it_were_not_there_and_one_drawn_twice_has_weight_two():
+    X = table()
+    view, shared = MultiView(n_trees=8, n_landmarks=8), lens(X)
+    trust = np.where(ROWS, 0.0, np.random.default_rng(5).integers(1, 4, N) / 2)
+    found, alone = (view._member(X[some], shared, trust[some], 7) for some in (slice(N), ~ROWS))
+    seen = shared.look(X)
+    np.testing.assert_array_equal(found.score(seen), alone.score(seen))
+    rows = np.repeat(np.arange(N), (2 * trust).astype(int))
+    (drawn,) = view._train((X, shared), rows[None], np.full((1, N), 0.5), [7]).members
+    np.testing.assert_array_equal(drawn.score(seen), found.score(seen))
 
 
 def test_rows_without_weight_count_where_the_threshold_is_placed():
