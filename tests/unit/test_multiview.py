@@ -336,6 +336,21 @@ def test_training_scores_are_those_of_scoring():
     np.testing.assert_array_equal(model.round_.scores, model.anomaly_score(X))
 
 
+def test_a_row_without_trust_is_as_if_it_were_not_there_and_one_drawn_twice_has_weight_two():
+    rng = np.random.default_rng(5)
+    X = np.round(rng.normal(size=(96, 5)), 1)
+    view, shared = MultiView(n_trees=8, n_landmarks=8), lens(X)
+    trust = np.where(np.arange(96) < 32, 0.0, rng.integers(1, 4, 96) / 2)
+    found, alone = (
+        view._member(X[some], shared, trust[some], 7) for some in (slice(96), slice(32, 96))
+    )
+    seen = shared.look(X)
+    np.testing.assert_array_equal(found.score(seen), alone.score(seen))
+    rows = np.repeat(np.arange(96), (2 * trust).astype(int))
+    (drawn,) = view._train((X, shared), rows[None], np.full((1, 96), 0.5), [7]).members
+    np.testing.assert_array_equal(drawn.score(seen), found.score(seen))
+
+
 def test_constant_columns_are_harmless_until_they_change(data):
     constant = np.column_stack([data, np.full(300, 7.0)])
     model = MultiView(random_state=0).fit(constant)

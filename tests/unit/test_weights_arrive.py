@@ -13,7 +13,6 @@ from aberra.detectors.dagpr import (
 )
 from aberra.detectors.foreign import as_trainer
 from aberra.detectors.hybrid import principal_axes
-from aberra.detectors.multiview import lens
 from aberra.detectors.network import default_hidden
 from aberra.detectors.ocsvm import ocsvm_iadc, ocsvm_landmarks, scale_gamma
 from aberra.detectors.scaling import min_max
@@ -184,18 +183,6 @@ def test_a_member_learns_the_same_whoever_trains_beside_it_and_whatever_it_did_n
 
 def trainer_of(detector):
     return as_trainer(detector, None)
-
-
-def test_a_row_without_trust_is_as_if_it_were_not_there_and_one_drawn_twice_has_weight_two():
-    X = table()
-    view, shared = MultiView(n_trees=8, n_landmarks=8), lens(X)
-    trust = np.where(ROWS, 0.0, np.random.default_rng(5).integers(1, 4, N) / 2)
-    found, alone = (view._member(X[some], shared, trust[some], 7) for some in (slice(N), ~ROWS))
-    seen = shared.look(X)
-    np.testing.assert_array_equal(found.score(seen), alone.score(seen))
-    rows = np.repeat(np.arange(N), (2 * trust).astype(int))
-    (drawn,) = view._train((X, shared), rows[None], np.full((1, N), 0.5), [7]).members
-    np.testing.assert_array_equal(drawn.score(seen), found.score(seen))
 
 
 def test_rows_without_weight_count_where_the_threshold_is_placed():
