@@ -11,7 +11,8 @@ from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.drift.evidence import chance, corrected, interval, shifted, turned_over
 from aberra.data.drift.overlay import overlaid
 from aberra.data.drift.packed import packed, unpacked
-from aberra.data.drift.portrait import Portrait
+from aberra.data.drift.portrait import ColumnPortrait, Portrait
+from aberra.data.drift.verdict import _effects, _goes_on
 from aberra.errors import DataError
 from aberra.report import html
 
@@ -186,6 +187,28 @@ def test_holm_and_wilson_agree_with_the_textbook():
     assert chance(0.25, 100, 0) == 1.0
     assert corrected([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9])
     assert corrected([0.02, 0.021, 0.03]) == pytest.approx([0.06, 0.06, 0.06])
+
+
+def test_gaps_are_a_drift_of_their_own_among_all_rows():
+    old, new = (np.where(np.arange(400) % 10 < n, np.nan, np.arange(400.0)) for n in (1, 3))
+    before = ColumnPortrait.of("x", pd.Series(old), 65)
+    now = before.count(pd.Series(new))
+    assert (now.n, now.gap_share, before.gap_share) == (280, 0.3, 0.1)
+    effect, p_values, p_gaps = _effects(before, now)
+    moved = shifted(before.numbers, now.numbers)
+    assert effect == pytest.approx(0.2) > moved
+    assert p_gaps == pytest.approx(chance(0.2, 400, 400))
+    assert p_values == chance(moved, 360, 280) == 1.0
+
+
+def test_dates_go_on_only_where_none_is_earlier_and_their_middle_is_not():
+    days = pd.Series(pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(100), unit="D"))
+    before = ColumnPortrait.of("t", days, 65)
+    later, early = (before.count(some) for some in (days[60:], days[:40]))
+    earlier = before.count(days - pd.Timedelta(days=1))
+    found = [_goes_on(before, now) for now in (before, later, early, earlier)]
+    assert found == [True, True, False, False]
+    assert [_effects(before, now)[0] > 0.5 for now in (later, early)] == [False, True]
 
 
 def test_labels_that_turned_over_are_counted_beyond_what_chance_does():

@@ -5,6 +5,7 @@ import pytest
 from sklearn.base import clone
 
 from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
+from aberra.contract.scorer import checked_weights
 from aberra.detectors.dagpr import (
     codes_and_errors,
     first_labels,
@@ -183,6 +184,13 @@ def test_a_member_learns_the_same_whoever_trains_beside_it_and_whatever_it_did_n
 
 def trainer_of(detector):
     return as_trainer(detector, None)
+
+
+def test_given_weights_have_mean_one_over_the_rows_that_count():
+    data = np.zeros((4, 2))
+    np.testing.assert_allclose(checked_weights([0, 1, 2, 3], data), [0, 0.5, 1, 1.5])
+    np.testing.assert_allclose(checked_weights([0, 5e307, 1e308, 1.5e308], data), [0, 0.5, 1, 1.5])
+    np.testing.assert_array_equal(checked_weights(None, data), np.ones(4))
 
 
 def test_rows_without_weight_count_where_the_threshold_is_placed():
