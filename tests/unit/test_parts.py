@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 
 from aberra import OCSVM, MultiView
+from aberra.data.blocks.opening import blocks_of
 from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.scoring.folder import ResultFolder
+from aberra.scoring.partitions import Partitions, score_partitions
 from aberra.scoring.parts import Parts, check_output
 from aberra.scoring.rows import RowAnswers
 from aberra.scoring.table import score_table
@@ -227,3 +229,30 @@ def test_of_equal_scores_the_first_rows_of_the_table_are_the_oddest(tmp_path, ro
         np.testing.assert_allclose(written["score"], scores[order[:n]])
         assert [line["row"] for line in found.oddest] == order[:10].tolist()
         assert (found.n_rows, found.n_flagged) == (45, (scores > model.threshold_).sum())
+
+
+def test_a_folder_has_the_oddest_rows_of_all_its_files_and_knows_what_was_done(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    (tmp_path / "in").mkdir()
+    for k in range(3):
+        table[20 * k : 20 * k + 20].to_parquet(tmp_path / "in" / f"{k}.parquet")
+    model = OCSVM().fit(table)
+    scorer = RowAnswers(model, ["a", "b"], reasons="none")
+
+    def found():
+        blocks = blocks_of(str(tmp_path / "in"))
+        return score_partitions(scorer, Partitions(blocks, tmp_path / "out", tmp_path / "in"), "m")
+
+    first, bad = found()
+    scores = model.anomaly_score(table)
+    assert (first.n_rows, first.n_resumed, bad) == (60, 0, {})
+    assert first.n_flagged == (scores > model.threshold_).sum()
+    np.testing.assert_allclose([one["score"] for one in first.oddest], np.sort(scores)[:-11:-1])
+    assert {one["file"][-9:] for one in first.oddest} == {f"{k}.parquet" for k in range(3)}
+    told = model.compare(table)
+    assert (first.drift.n_rows, first.drift.score_effect) == (60, told.score_effect)
+    (table[:30] + 1.0).to_parquet(tmp_path / "in" / "1.parquet")
+    again, _ = found()
+    assert (again.n_rows, again.n_resumed) == (70, 40)
+    assert found()[0].n_resumed == 70
