@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
 from aberra.contract.scorer import checked_weights
+from aberra.detectors import convolutions, rsrae
 from aberra.detectors.dagpr import (
     codes_and_errors,
     first_labels,
@@ -184,6 +185,24 @@ def test_a_member_learns_the_same_whoever_trains_beside_it_and_whatever_it_did_n
 
 def trainer_of(detector):
     return as_trainer(detector, None)
+
+
+def test_the_lambdas_of_rsrae_reach_its_objective_in_their_order(monkeypatch):
+    heard, train, objective = [], rsrae.train_perceptrons, convolutions.rsrae_iadc
+
+    def perceptrons(layers, aims, lessons):
+        heard.extend((aim.lambda1, aim.lambda2) for aim in aims)
+        return train(layers, aims, lessons)
+
+    def loss(*args):
+        heard.append(args[-2:])
+        return objective(*args)
+
+    monkeypatch.setattr(rsrae, "train_perceptrons", perceptrons)
+    monkeypatch.setattr(convolutions, "rsrae_iadc", loss)
+    for X in (table(), images()):
+        RSRAE(lambda1=0.25, lambda2=0.5, epochs=1, **SHORT).fit(X)
+    assert heard == [(0.25, 0.5)] * (1 + N // 32)
 
 
 def test_given_weights_have_mean_one_over_the_rows_that_count():
