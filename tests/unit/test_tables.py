@@ -67,6 +67,8 @@ def test_text_that_names_rows_is_left_out_and_equal_rarities_can_be_told_apart()
     assert reader.parts == [[], ["rarity"]]
     assert len(np.unique(values)) == 2
     np.testing.assert_allclose(values, np.log(101 / 51), atol=1e-3)
+    table.loc[30:, "who"] = None  # gaps name no row, and are no reason to keep the others
+    assert read(table, encode="auto", missing="impute")[0].parts == [[], ["rarity"]]
 
 
 def test_text_becomes_how_rare_it_was_in_training_and_what_is_new_is_rarest():

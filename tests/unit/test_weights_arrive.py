@@ -144,6 +144,15 @@ def test_a_network_that_is_turned_shows_its_codes_along_other_axes():
     np.testing.assert_allclose(images.member(1)(pixels)[0], images(pixels)[1], rtol=1e-5)
 
 
+def test_a_machine_of_images_sees_one_scale_for_all_pixels():
+    X = (255 * images()).astype(np.uint8)
+    X[:, :, 0, 0] //= 4  # a dark corner stays dark
+    members = OCSVM().fit(X).members_
+    seen = {row.tobytes() for row in (X.reshape(N, -1) * (1 / 255))}
+    assert all(row.tobytes() in seen for row in members.machines[0].vectors)
+    assert members.machines[0].gamma == pytest.approx(1 / (64 * (X / 255).var()))
+
+
 @pytest.mark.parametrize("solver", ["exact", "nystroem"])
 def test_one_class_machine_is_given_the_weights(solver):
     X = np.random.default_rng(1).normal(size=(N, 2))
