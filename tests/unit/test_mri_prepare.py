@@ -271,9 +271,10 @@ def test_settings_have_the_range_that_they_say():
                 Preparation(**{name: value})
 
 
-def test_where_the_scan_ends_its_background_goes_on():
+@pytest.mark.parametrize("background", [20.0, -1000.0])
+def test_where_the_scan_ends_its_background_goes_on(background):
     scan, brain = head_phantom()
-    narrow = Volume(scan.array[10:-10] + 20.0, scan.affine + 0.0)
+    narrow = Volume(scan.array[10:-10] + background, scan.affine + 0.0)
     narrow.affine[0, 3] += 40.0
     images, _ = prepare(narrow, brain[10:-10], Preparation(field=300.0))
     assert not images[..., :8].any()

@@ -56,6 +56,17 @@ def test_a_date_is_the_sine_and_the_cosine_of_its_place_in_each_cycle():
     assert found[-1].tolist() == [0, 21_600, 129_600, 5]  # later than all of the training
 
 
+def test_a_date_has_the_shares_of_all_its_numbers():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"t": dates(200, "h"), "x": rng.normal(size=200)})
+    model = OCSVM().fit(table)
+    apart = OCSVM().fit(model.reader_.transform(table))
+    shares = apart.explain(model.reader_.transform(table[:9]))
+    assert shares.shape == (9, 3)
+    expected = np.column_stack([shares[:, :2].sum(axis=1), shares[:, 2]])
+    np.testing.assert_allclose(model.explain(table[:9]), expected)
+
+
 def test_a_table_of_nothing_but_dates_without_cycles_is_refused():
     with pytest.raises(DataError, match="only name or date"):
         read(pd.DataFrame({"t": dates(30, "s")}))
