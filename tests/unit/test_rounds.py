@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, OutlierMixin
 
-from aberra import ADC, IADC, MultiView
+from aberra import ADC, IADC, OCSVM, MultiView
 from aberra.detectors.foreign import as_trainer
 from aberra.errors import RoundsExhaustedWarning
 from aberra.progress import listening
@@ -241,3 +241,14 @@ def test_a_warm_start_leaves_the_rounds_of_the_fit_before_as_they_were():
     model.set_params(max_rounds=4).fit(ROWS)
     assert [*before] == seen == [*model.history_[:2]]
     assert len(before) == 2 < len(model.history_)
+
+
+def test_members_that_are_shared_out_keep_their_rows_weights_and_seeds(monkeypatch):
+    setup = setup_of(OCSVM(solver="nystroem", n_landmarks=6), 5)
+    turns = [Turn(4, 0, ROWS[:, 1] ** 2)]
+    here, (found,) = train_round(setup, turns)
+    monkeypatch.setattr("joblib.effective_n_jobs", lambda: 3)
+    there, (again,) = train_round(replace(setup, engine="threading"), turns)
+    assert [part.n_members for part in there.parts] == [1, 2, 2]
+    np.testing.assert_array_equal(there.scores(ROWS), here.scores(ROWS))
+    np.testing.assert_array_equal(again.scores, found.scores)
