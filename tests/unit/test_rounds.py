@@ -252,3 +252,20 @@ def test_members_that_are_shared_out_keep_their_rows_weights_and_seeds(monkeypat
     assert [part.n_members for part in there.parts] == [1, 2, 2]
     np.testing.assert_array_equal(there.scores(ROWS), here.scores(ROWS))
     np.testing.assert_array_equal(again.scores, found.scores)
+
+
+class Seeded(Middle):
+    """Remembers its seed."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+
+def test_every_member_of_every_round_has_a_seed_of_its_own():
+    def seeds(entropy):
+        turns = [Turn(entropy, number, np.ones(60)) for number in (0, 1)]
+        members, _ = train_round(setup_of(Seeded(), resample=False), turns)
+        return [detector.random_state for part in members.parts for detector in part.detectors]
+
+    assert len({*seeds(5), *seeds(6)}) == 12
+    assert seeds(5) == seeds(5)
