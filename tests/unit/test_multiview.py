@@ -1,12 +1,14 @@
 """The six views against their definitions, written out with loops, and what they are for."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from aberra import ADC, IADC, MultiView, load, save
+from aberra.detectors import multiview
 from aberra.detectors.column_tails import column_tails
 from aberra.detectors.compiled_forest import best_cut, parted, path_length, slope, sort, walk
 from aberra.detectors.compiled_views import mean_surprise, pooled_nats
@@ -531,3 +533,34 @@ def test_rows_are_scored_the_same_in_python_where_views_have_an_end(n):
     views, table = rng.normal(size=(2, n)), np.linspace(0, 9, 48 * 64 + 1)
     given = np.zeros(2), np.ones(2), SKEW, table, np.full(2, 0.5), np.array([0.0, 0.4])
     np.testing.assert_allclose(pooled_nats(views, *given), pooled_nats.py_func(views, *given))
+
+
+def test_each_view_learns_with_the_trust_and_is_asked_about_its_own_columns(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, trust, heard = rng.normal(size=(200, 3)) ** 3, rng.integers(1, 4, 200) / 2, []
+
+    def spied(made, rows, c, *args, **more):
+        heard.append((rows, args))
+        np.testing.assert_allclose(c, trust / trust.mean())
+        return made(rows, c, *args, **more)
+
+    for name in ("grow", "robust_ellipse", "column_tails", "landmarks"):
+        monkeypatch.setattr(multiview, name, partial(spied, getattr(multiview, name)))
+    shared, asked = lens(X), []
+    member, seen = MultiView()._member(X, shared, trust, 0), shared.look(X)
+    columns = [seen.raw, seen.tamed, seen.raw, seen.precise, seen.tamed, seen.tamed]
+    for (rows, _), own in zip(heard, columns, strict=True):
+        np.testing.assert_array_equal(rows, own)
+    assert [args[1] for _, args in heard[:3]] == [12, 8, 12]  # of 32 trees
+
+    class Part:
+        centre = np.zeros(3)
+        check_columns = print
+
+        def oddness(self, rows):
+            asked.append(rows)
+            return np.zeros(len(rows))
+
+    parts = ("tight", "tight_tamed", "parted", "ellipse", "tails", "crowd")
+    replace(member, **{part: Part() for part in parts}).oddness(seen)
+    assert [id(rows) for rows in asked] == [id(own) for own in columns]

@@ -214,6 +214,14 @@ def test_the_lambdas_of_rsrae_reach_its_objective_in_their_order(monkeypatch):
     assert heard == [(0.25, 0.5)] * (1 + N // 32)
 
 
+def test_weight_decay_pulls_the_weights_of_a_network_towards_zero():
+    sizes = [
+        np.abs(detector.fit(table()).members_.decoder.weights[-1]).mean()
+        for detector in (AutoEncoder(epochs=20, weight_decay=by, **SHORT) for by in (0.0, 1.0))
+    ]
+    assert sizes[1] < 0.5 * sizes[0]
+
+
 def test_given_weights_have_mean_one_over_the_rows_that_count():
     data = np.zeros((4, 2))
     np.testing.assert_allclose(checked_weights([0, 1, 2, 3], data), [0, 0.5, 1, 1.5])
