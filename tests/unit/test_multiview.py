@@ -10,7 +10,7 @@ import pytest
 from aberra import ADC, IADC, MultiView, load, save
 from aberra.detectors import multiview
 from aberra.detectors.column_tails import column_tails
-from aberra.detectors.compiled_forest import best_cut, parted, path_length, slope, sort, walk
+from aberra.detectors.compiled_forest import best_cut, grown, parted, path_length, slope, sort, walk
 from aberra.detectors.compiled_views import mean_surprise, pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import (
@@ -564,3 +564,12 @@ def test_each_view_learns_with_the_trust_and_is_asked_about_its_own_columns(monk
     parts = ("tight", "tight_tamed", "parted", "ellipse", "tails", "crowd")
     replace(member, **{part: Part() for part in parts}).oddness(seen)
     assert [id(rows) for rows in asked] == [id(own) for own in columns]
+
+
+def test_a_leaf_is_as_deep_as_the_cuts_until_one_of_its_rows_would_be_alone():
+    rows = single(np.random.default_rng(0).normal(size=(50, 2)))
+    assert grown(rows, 0, 0, 3, False)[3].tolist() == [np.float32(path_length(50))]
+    columns, planes, left, depths = grown(rows, 0, 1, 3, False)
+    n = parted(rows, np.arange(50), columns[0], planes[0])
+    assert left.tolist() == [1, 1, 2]
+    np.testing.assert_allclose(depths[1:], [1 + path_length(n), 1 + path_length(50 - n)], rtol=1e-6)

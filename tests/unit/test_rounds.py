@@ -18,6 +18,7 @@ from aberra.robust.history import History, Round
 from aberra.robust.iadc import _content
 from aberra.robust.rounds import Setup, Turn, train_round
 from aberra.robust.sample import MOST_ROWS
+from aberra.thresholds import threshold
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -269,3 +270,13 @@ def test_every_member_of_every_round_has_a_seed_of_its_own():
 
     assert len({*seeds(5), *seeds(6)}) == 12
     assert seeds(5) == seeds(5)
+
+
+def test_threshold_and_trust_are_those_of_the_round_that_is_kept():
+    model = IADC(Middle(), 1, patience=1, random_state=7).fit(ROWS)
+    history = model.history_
+    kept, last = history[history.kept].scores, history[-1].scores
+    assert history.kept == len(history) - 2
+    assert model.threshold_ == threshold(kept, "knee")[0] != threshold(last, "knee")[0]
+    np.testing.assert_array_equal(model.weights_, history.weights(history.kept))
+    np.testing.assert_array_equal(model.anomaly_score(ROWS), kept)
