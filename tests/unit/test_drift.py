@@ -238,6 +238,7 @@ def test_a_median_is_about_right_and_exact_where_values_repeat():
     assert held.quantile(0.5) == pytest.approx(np.median(values), rel=0.01)
     assert held.count(values + 1).quantile(0.5) == pytest.approx(np.median(values) + 1, rel=0.05)
     assert Numbers.of(np.repeat([1.0, 2.0, 3.0], [10, 80, 10]), 65).quantile(0.5) == 2
+    assert Numbers.of(np.arange(100.0), 101).quantile(0.5) == 49  # half are at most that
 
 
 def test_overlaid_shares_add_up(model):

@@ -525,3 +525,10 @@ def test_images_that_are_held_out_place_thresholds_and_do_not_train(groups, monk
     np.testing.assert_allclose(held["counts"], weights[out])
     if groups is not None:
         assert not set(groups[inside]) & set(groups[out])
+
+
+def test_a_denoiser_learns_all_steps_that_it_may_start_from():
+    model = DDPM(start=0.9)
+    model.image_shape_ = (1, 64, 64)
+    assert model._plan(64).highest == 0.9
+    assert DDPM(start=0.01).set_params(n_steps=10)._preset().highest > 0.01

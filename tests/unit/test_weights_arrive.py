@@ -230,7 +230,20 @@ def test_given_weights_have_mean_one_over_the_rows_that_count():
 
 
 def test_rows_without_weight_count_where_the_threshold_is_placed():
-    X = table()
+    X, heard, train = table(), [], OCSVM._train
+
+    class Spied(OCSVM):
+        def _train(self, prepared, rows, weights, seeds):
+            heard.append(rows)
+            return train(self, prepared, rows, weights, seeds)
+
+    Spied(threshold="fdr", fdr=0.4).fit(X, sample_weight=np.where(ROWS, 0.0, 1.0))
+    np.testing.assert_array_equal(heard[0], [np.flatnonzero(~ROWS)])  # but they do not train
+    strict, lax = (OCSVM(threshold="fdr", fdr=rate).fit(X**3) for rate in (0.01, 0.9))
+    for model in (strict, lax):
+        rule = threshold(model.anomaly_score(X**3), "fdr", model.fdr)
+        assert (model.threshold_, model.threshold_rule_) == rule
+    assert lax.threshold_ < strict.threshold_
     detector = OCSVM().fit(X, sample_weight=np.where(ROWS, 0.0, 1.0))
     scores = detector.anomaly_score(X)
     assert (detector.threshold_, detector.threshold_rule_) == threshold(scores, "knee")
