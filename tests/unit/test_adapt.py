@@ -32,6 +32,15 @@ def test_new_images_are_kept_besides_the_old_ones_on_the_old_scale(tmp_path):
     np.testing.assert_array_equal(again, model.anomaly_map(own))
 
 
+def test_kept_images_stay_with_their_own_trust():
+    model = NearestHealthy(4, holdout=0.0, random_state=0)
+    model.fit(images(10, 0), sample_weight=np.arange(1, 11))
+    model.adapt(images(6, 1), sample_weight=[3, 3, 3, 1, 1, 1])
+    trust = model.members_.nets[0].trust.numpy()
+    np.testing.assert_allclose(trust[:10], np.arange(1, 11) / 5.5, rtol=1e-6)
+    np.testing.assert_allclose(trust[10:], [1.5, 1.5, 1.5, 0.5, 0.5, 0.5], rtol=1e-6)
+
+
 def small(**settings):
     return DDPM(train_steps=3, batch_size=4, n_draws=1, random_state=0, **settings)
 

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyarrow import feather
 
-from aberra import thresholds
+from aberra import OCSVM, thresholds
 from aberra.data.blocks.counts import counted, together
 from aberra.data.blocks.keys import key_bound, row_keys
 from aberra.data.blocks.opening import blocks_of
@@ -17,11 +17,19 @@ from aberra.data.blocks.parts import BLOCK_ROWS
 from aberra.data.blocks.sample import Sample
 from aberra.data.blocks.scores import MOST_TOP, ScoreSketch
 from aberra.data.blocks.source import PartError
+from aberra.data.drift.packed import packed
 from aberra.data.sources.staged import table_at
 from aberra.errors import DataError
 from aberra.ordinary import Bulk, bulk
 from aberra.progress import hearing
-from aberra.robust.by_blocks import REPRESENTATIVES, _discovered, _sum, placed
+from aberra.robust.by_blocks import (
+    REPRESENTATIVES,
+    _discovered,
+    _sum,
+    conclude,
+    placed,
+    survey,
+)
 
 
 def frame(n=300, seed=0):
@@ -317,3 +325,27 @@ def test_a_file_that_changed_meanwhile_is_named(tmp_path):
     frame(10).to_parquet(tmp_path / "1.parquet")
     with pytest.raises(PartError, match="changed since"):
         list(blocks.read(blocks.tasks()[0]))
+
+
+def test_all_rows_are_scored_once_and_decide_together_whatever_an_earlier_run_did(tmp_path):
+    table = frame(200).drop(columns="code")
+    for k in range(4):
+        table[50 * k : 50 * k + 50].to_parquet(tmp_path / f"{k}.parquet")
+    blocks, held, worked = blocks_of(str(tmp_path)), {}, []
+    model = OCSVM().fit(table[:60])
+    whole = survey(model, blocks, keep=held.__setitem__)
+    first = {task: held[task] for task in blocks.tasks()[:3]}
+    again = survey(model, blocks, done=first, keep=lambda task, _: worked.append(task))
+    assert worked == blocks.tasks()[3:]
+    assert (again.scores.counts == whole.scores.counts).all()
+    assert packed(again.portrait) == packed(whole.portrait)
+    scores = model.anomaly_score(table)
+    np.testing.assert_array_equal(np.sort(again.scores.top), np.sort(scores))
+    conclude(model, again)
+    knee = thresholds.threshold(scores, "knee")[0]
+    assert model.threshold_ == pytest.approx(knee, abs=1e-3 * scores.std())
+    n_flagged = int((scores > model.threshold_).sum())
+    assert (model.contamination_, model.portrait_.n_flagged) == (n_flagged / 200, n_flagged)
+    expected = bulk(scores)
+    assert model.bulk_.middle == pytest.approx(expected.middle, rel=0.02)
+    assert model.bulk_.scale == pytest.approx(expected.scale, rel=0.02)

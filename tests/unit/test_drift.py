@@ -12,7 +12,8 @@ from aberra.data.drift.distributions import Categories, Numbers
 from aberra.data.drift.evidence import chance, corrected, interval, shifted, turned_over
 from aberra.data.drift.overlay import Overlay, overlaid
 from aberra.data.drift.packed import packed, unpacked
-from aberra.data.drift.portrait import Portrait
+from aberra.data.drift.portrait import ColumnPortrait, Portrait
+from aberra.data.drift.verdict import _effects, _goes_on
 from aberra.errors import DataError
 from aberra.report import html
 from aberra.report.drift import overlay_chart
@@ -161,12 +162,12 @@ def test_dates_with_offsets_are_told_in_utc():
 def test_pieces_add_up_to_the_whole(model):
     rows = table(900, 3)
     before, scores = model.training_portrait(), model.anomaly_score(rows)
-    whole = before.count(rows, scores, model.threshold_)
-    parts = [
-        before.count(rows[a:b], scores[a:b], model.threshold_) for a, b in ((0, 200), (200, 900))
-    ]
-    again = [unpacked(packed(part), before) for part in parts]
-    assert packed(again[0] + again[1]) == packed(whole)
+    for threshold in (model.threshold_, np.median(scores)):
+        whole = before.count(rows, scores, threshold)
+        parts = [before.count(rows[a:b], scores[a:b], threshold) for a, b in ((0, 200), (200, 900))]
+        again = [unpacked(packed(part), before) for part in parts]
+        assert packed(again[0] + again[1]) == packed(whole)
+    assert (whole.n_rows, whole.n_flagged) == (900, 450)  # above, not at, the threshold
 
 
 def test_the_portrait_is_saved_with_the_model_and_is_small(model, tmp_path):
@@ -207,6 +208,45 @@ def test_holm_and_wilson_agree_with_the_textbook():
     assert interval(10, 100) == pytest.approx((0.0552, 0.1744), abs=1e-4)
     assert chance(0.05, 1000, 1000) == 1.0
     assert chance(0.5, 1000, 1000) < 1e-80
+    # Two samples count as one of n m / (n + m) rows; a twentieth of the rows may be anything.
+    assert chance(0.25, 100, 400) == pytest.approx(2 * np.exp(-2 * 80 * 0.2**2))
+    assert chance(0.25, 100, 0) == 1.0
+    assert corrected([0.02, 0.011, 0.9]) == pytest.approx([0.04, 0.033, 0.9])
+    assert corrected([0.02, 0.021, 0.03]) == pytest.approx([0.06, 0.06, 0.06])
+
+
+def test_gaps_are_a_drift_of_their_own_among_all_rows():
+    old, new = (np.where(np.arange(400) % 10 < n, np.nan, np.arange(400.0)) for n in (1, 3))
+    before = ColumnPortrait.of("x", pd.Series(old), 65)
+    now = before.count(pd.Series(new))
+    assert (now.n, now.gap_share, before.gap_share) == (280, 0.3, 0.1)
+    effect, p_values, p_gaps = _effects(before, now)
+    moved = shifted(before.numbers, now.numbers)
+    assert moved < 0.05
+    assert effect == pytest.approx(0.2)
+    assert p_gaps == pytest.approx(chance(0.2, 400, 400))
+    assert p_values == chance(moved, 360, 280) == 1.0
+
+
+def test_dates_go_on_only_where_none_is_earlier_and_their_middle_is_not():
+    days = pd.Series(pd.Timestamp("2026-01-01") + pd.to_timedelta(np.arange(100), unit="D"))
+    before = ColumnPortrait.of("t", days, 65)
+    later, early = (before.count(some) for some in (days[60:], days[:40]))
+    earlier = before.count(days - pd.Timedelta(days=1))
+    found = [_goes_on(before, now) for now in (before, later, early, earlier)]
+    assert found == [True, True, False, False]
+    assert [_effects(before, now)[0] > 0.5 for now in (later, early)] == [False, True]
+
+
+def test_labels_that_turned_over_are_counted_beyond_what_chance_does():
+    before = Categories.of(pd.Series(["a"] * 60 + ["b"] * 40))
+    now = before.count(pd.Series(["a"] * 20 + ["b"] * 30 + ["c"] * 30 + ["d"] * 20))
+    assert (now.counts.tolist(), now.n_others, now.others) == ([20, 30], 50, ["c", "d"])
+    pooled = np.array([0.4, 0.35, 0.25])
+    spread = np.sqrt(pooled * (1 - pooled) * (1 / 100 + 1 / 100))
+    by_chance = np.sqrt(2 / np.pi) * spread.sum() / 2
+    assert turned_over(before, now) == pytest.approx(0.5 - by_chance)
+    assert turned_over(before, before) == 0.0
 
 
 def test_many_labels_differ_by_chance_and_that_is_allowed_for():
@@ -224,6 +264,7 @@ def test_a_median_is_about_right_and_exact_where_values_repeat():
     assert held.quantile(0.5) == pytest.approx(np.median(values), rel=0.01)
     assert held.count(values + 1).quantile(0.5) == pytest.approx(np.median(values) + 1, rel=0.05)
     assert Numbers.of(np.repeat([1.0, 2.0, 3.0], [10, 80, 10]), 65).quantile(0.5) == 2
+    assert Numbers.of(np.arange(100.0), 101).quantile(0.5) == 49  # half are at most that
 
 
 def test_overlaid_shares_add_up(model):

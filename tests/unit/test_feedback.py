@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from aberra import ADC, IADC, OCSVM, MultiView, load, save
 from aberra.cli import app
+from aberra.contract.feedback import Feedback
 from aberra.errors import DataError
 from aberra.workflow import feedback, fit, score
 
@@ -34,6 +35,31 @@ def test_rejected_rows_and_their_like_rise_and_accepted_ones_fall(model, rows):
     assert (after[:10] > before[:10]).mean() >= 0.9
     assert (after[10:30] < before[10:30]).mean() >= 0.9
     assert np.median(after[:10]) > after[10:30].max()
+
+
+def test_one_mark_moves_scores_as_is_written_out():
+    middle, spread, usual = np.array([1.0, 0.0]), np.array([2.0, 1.0]), np.array([3.0, 5.0, 11.0])
+    data = np.random.default_rng(0).normal(size=(600, 2))  # more than are looked at in one go
+    scores = np.linspace(1, 12, 600)
+    row, score = np.array([[5.0, -1.0]]), np.array([4.0])
+    held = Feedback.empty(middle, spread, usual).with_marks(row, np.array([1]), score)
+    place, places = (np.arcsinh((x - middle) / spread) for x in (row, data))
+    both = [np.concatenate([np.maximum(p, 0), np.maximum(-p, 0)], axis=1) for p in (place, places)]
+    (way,), ways = (b / np.linalg.norm(b, axis=1, keepdims=True) for b in both)
+    alike = np.exp(-((places - place) ** 2).mean(axis=1) / 0.2) + 0.2 * ways @ way
+    bent = lambda s: np.arcsinh((s - 3.0) / 2.0)  # noqa: E731
+    pull = max(1.0, bent(11.0) - bent(4.0)) / (1.2 + 0.1)  # a row is 1 + 0.2 like itself
+    wanted = 3.0 + 2.0 * np.sinh(bent(scores) + pull * alike)
+    np.testing.assert_allclose(held.adjusted(scores, data), wanted, rtol=1e-9)
+
+
+def test_a_mark_replaces_only_one_of_the_same_row():
+    none = Feedback.empty(np.zeros(2), np.ones(2), np.array([0.0, 1.0, 2.0]))
+    first = none.with_marks(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([1, 1]), np.ones(2))
+    then = first.with_marks(np.array([[1.0, 4.0], [3.0, 4.0]]), np.array([0, 0]), np.zeros(2))
+    assert then.rows.tolist() == [[1, 2], [1, 4], [3, 4]]
+    assert (then.labels.tolist(), then.calls.tolist()) == ([1, 0, 0], [1, 2, 2])
+    assert then.scores.tolist() == [1, 0, 0]
 
 
 def test_rows_unlike_all_marks_keep_their_order(model, rows):

@@ -495,3 +495,40 @@ def test_a_pixel_as_high_as_the_threshold_is_not_flagged(fitted):
     maps = model.anomaly_map(images)
     model.map_threshold_ = float(np.sort(maps.ravel())[-5])
     assert model.segment(images).sum() == 4
+
+
+@pytest.mark.parametrize("groups", [None, np.repeat(np.arange(10), 4)])
+def test_images_that_are_held_out_place_thresholds_and_do_not_train(groups, monkeypatch):
+    images = np.random.default_rng(0).random((40, 1, 8, 8), dtype=np.float32)
+    images[:, 0, 0, 0] = np.arange(40) / 40  # says which it is
+    held = {}
+
+    def trained(self, own, weights, seed):
+        held["train"] = own.raw[own.rows][:, 0, 0, 0]
+        held["weights"] = weights.numpy()
+        return train(self, own, weights, seed)
+
+    def calibrated(self, data, mask, weights):
+        held["out"], held["counts"] = data[:, 0, 0, 0], weights
+        return calibrate(self, data, mask, weights)
+
+    train, calibrate = IntensityThreshold._train_one, IntensityThreshold._calibrated
+    monkeypatch.setattr(IntensityThreshold, "_train_one", trained)
+    monkeypatch.setattr(IntensityThreshold, "_calibrated", calibrated)
+    weights = np.arange(1, 41) / 20.5
+    model = IntensityThreshold(holdout=0.2, random_state=0)
+    model.fit(images, sample_weight=weights, groups=groups)
+    inside, out = (np.rint(40 * held[part]).astype(int) for part in ("train", "out"))
+    assert len(out) == 8
+    assert sorted([*inside, *out]) == [*range(40)]
+    np.testing.assert_allclose(held["weights"], weights[inside], rtol=1e-6)
+    np.testing.assert_allclose(held["counts"], weights[out])
+    if groups is not None:
+        assert not set(groups[inside]) & set(groups[out])
+
+
+def test_a_denoiser_learns_all_steps_that_it_may_start_from():
+    model = DDPM(start=0.9)
+    model.image_shape_ = (1, 64, 64)
+    assert model._plan(64).highest == 0.9
+    assert DDPM(start=0.01).set_params(n_steps=10)._preset().highest > 0.01

@@ -14,6 +14,7 @@ from aberra import loop
 from aberra.diffusion.process import cosine_schedule, linear_schedule, walk
 from aberra.diffusion.training import DiffusionRun
 from aberra.errors import DivergenceError, MissingExtraError, ModelFileError
+from aberra.localise.patch_finder import FinderRun
 from aberra.localise.walk import Denoisers, Walk
 from aberra.loop import Batch, Keeping, Run, Tempo, batch_of, train
 from aberra.nets.checkpoint import Checkpoint, training_mark
@@ -179,6 +180,9 @@ def test_gradients_are_cut_to_their_longest_and_averaged_over_processes():
     run.place = Place(CPU, fabric=fabric)
     run.update("net", 3 * run.net.weight.sum())
     assert float(run.net.weight.detach()) == pytest.approx(-4.5)
+    run.clip = 0.8  # it is the average that is cut: 3 / 3, not 0.8 / 3
+    run.update("net", 3 * run.net.weight.sum())
+    assert float(run.net.weight.detach()) == pytest.approx(-5.3)
     assert run.gathered(torch.zeros(2, 1)).tolist() == [[0], [0], [1], [1]]
     assert Number().gathered(WEIGHTS) is WEIGHTS
 
@@ -383,3 +387,14 @@ def test_a_denoiser_is_tried_on_an_image_before_it_is_used():
     asked = Denoisers(None, None, [], Walk(10, "linear", "gaussian", 0.5, 0.25, 3, "ddpm", 3))
     with pytest.raises(ValueError, match="there is no image shape"):
         asked.probe(4, None)
+
+
+@pytest.mark.parametrize("kind", [DiffusionRun, FinderRun])
+def test_the_average_follows_quickly_at_first_and_slowly_at_last(kind):
+    run = kind.__new__(kind)
+    new, own = (nn.Linear(1, 1, bias=False).requires_grad_(False) for _ in range(2))
+    run.plan, run.average, run.denoiser, run.net = SimpleNamespace(ema=0.9), own, new, new
+    for step, keep in ((0, 0.1), (8, 0.5), (80, 0.9), (10_000, 0.9)):
+        own.weight.data[:], new.weight.data[:] = 1.0, 0.0
+        run.follow(step)
+        assert float(own.weight) == pytest.approx(keep)

@@ -78,10 +78,14 @@ def test_maps_return_to_where_they_were_made(case):
 def test_a_wrong_header_changes_the_cut_and_not_the_place():
     scan, brain = head_phantom(turned("SPR", (4.0, 4.0, 4.0), (56, 56, 56)))
     lying = np.diag([4.0, 4.0, 4.0, 1.0])
-    images, _ = prepare(scan, brain, Preparation())
+    images, grid = prepare(scan, brain, Preparation())
     corrected = Volume(scan.array, lying, axes="SPR")
-    fixed, _ = prepare(corrected, brain, Preparation())
+    fixed, own = prepare(corrected, brain, Preparation())
     np.testing.assert_allclose(fixed, images, atol=1e-4)
+    # What is put back lies on the voxels that it was cut from, whatever the header says.
+    back, there = put_back(fixed[:, 0], own, corrected), put_back(images[:, 0], grid, scan)
+    np.testing.assert_allclose(back, there, atol=1e-3)
+    np.testing.assert_array_equal(covered(own, corrected), covered(grid, scan))
     trusted, _ = prepare(Volume(scan.array, lying), brain, Preparation())
     assert np.abs(trusted - images).mean() > 0.05
 
@@ -271,9 +275,10 @@ def test_settings_have_the_range_that_they_say():
                 Preparation(**{name: value})
 
 
-def test_where_the_scan_ends_its_background_goes_on():
+@pytest.mark.parametrize("background", [20.0, -1000.0])
+def test_where_the_scan_ends_its_background_goes_on(background):
     scan, brain = head_phantom()
-    narrow = Volume(scan.array[10:-10] + 20.0, scan.affine + 0.0)
+    narrow = Volume(scan.array[10:-10] + background, scan.affine + 0.0)
     narrow.affine[0, 3] += 40.0
     images, _ = prepare(narrow, brain[10:-10], Preparation(field=300.0))
     assert not images[..., :8].any()

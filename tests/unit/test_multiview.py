@@ -1,14 +1,16 @@
 """The six views against their definitions, written out with loops, and what they are for."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
 import pytest
 
 from aberra import ADC, IADC, MultiView, load, save
+from aberra.detectors import multiview
 from aberra.detectors.column_tails import column_tails
-from aberra.detectors.compiled_forest import best_cut, parted, path_length, slope, sort, walk
+from aberra.detectors.compiled_forest import best_cut, grown, parted, path_length, slope, sort, walk
 from aberra.detectors.compiled_views import mean_surprise, pooled_nats
 from aberra.detectors.gain_forest import grow
 from aberra.detectors.inverse_covariance import (
@@ -158,6 +160,13 @@ def test_of_two_rows_a_column_none_is_left_out():
     np.testing.assert_allclose(robust_ellipse(rows, np.ones(8), 1e-6).centre, rows.mean(axis=0))
     more = np.concatenate([rows, rows[1:] + 1e-3])
     assert (robust_ellipse(more, np.ones(15), 1e-6).centre < 5).all()
+
+
+def test_rows_without_trust_change_no_ellipse_of_few_rows():
+    rows = np.random.default_rng(3).normal(size=(18, 10)) @ np.diag(np.arange(1.0, 11))
+    trust = np.where(np.arange(18) < 12, 1.0, 0.0)  # ten columns: either number of rows is few
+    found, alone = robust_ellipse(rows, trust, 0.02), robust_ellipse(rows[:12], trust[:12], 0.02)
+    np.testing.assert_allclose(found.precision.matrix, alone.precision.matrix, rtol=1e-9)
 
 
 def test_precision_inverts_the_ridged_covariance():
@@ -327,6 +336,21 @@ def test_training_scores_are_those_of_scoring():
     X = np.random.default_rng(6).normal(size=(2500, 3))
     model = ADC(MultiView(), n_members=2, random_state=0).fit(X)
     np.testing.assert_array_equal(model.round_.scores, model.anomaly_score(X))
+
+
+def test_a_row_without_trust_is_as_if_it_were_not_there_and_one_drawn_twice_has_weight_two():
+    rng = np.random.default_rng(5)
+    X = np.round(rng.normal(size=(96, 5)), 1)
+    view, shared = MultiView(n_trees=8, n_landmarks=8), lens(X)
+    trust = np.where(np.arange(96) < 32, 0.0, rng.integers(1, 4, 96) / 2)
+    found, alone = (
+        view._member(X[some], shared, trust[some], 7) for some in (slice(96), slice(32, 96))
+    )
+    seen = shared.look(X)
+    np.testing.assert_array_equal(found.score(seen), alone.score(seen))
+    rows = np.repeat(np.arange(96), (2 * trust).astype(int))
+    (drawn,) = view._train((X, shared), rows[None], np.full((1, 96), 0.5), [7]).members
+    np.testing.assert_array_equal(drawn.score(seen), found.score(seen))
 
 
 def test_constant_columns_are_harmless_until_they_change(data):
@@ -509,3 +533,43 @@ def test_rows_are_scored_the_same_in_python_where_views_have_an_end(n):
     views, table = rng.normal(size=(2, n)), np.linspace(0, 9, 48 * 64 + 1)
     given = np.zeros(2), np.ones(2), SKEW, table, np.full(2, 0.5), np.array([0.0, 0.4])
     np.testing.assert_allclose(pooled_nats(views, *given), pooled_nats.py_func(views, *given))
+
+
+def test_each_view_learns_with_the_trust_and_is_asked_about_its_own_columns(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, trust, heard = rng.normal(size=(200, 3)) ** 3, rng.integers(1, 4, 200) / 2, []
+
+    def spied(made, rows, c, *args, **more):
+        heard.append((rows, args))
+        np.testing.assert_allclose(c, trust / trust.mean())
+        return made(rows, c, *args, **more)
+
+    for name in ("grow", "robust_ellipse", "column_tails", "landmarks"):
+        monkeypatch.setattr(multiview, name, partial(spied, getattr(multiview, name)))
+    shared, asked = lens(X), []
+    member, seen = MultiView()._member(X, shared, trust, 0), shared.look(X)
+    columns = [seen.raw, seen.tamed, seen.raw, seen.precise, seen.tamed, seen.tamed]
+    for (rows, _), own in zip(heard, columns, strict=True):
+        np.testing.assert_array_equal(rows, own)
+    assert [args[1] for _, args in heard[:3]] == [12, 8, 12]  # of 32 trees
+
+    class Part:
+        centre = np.zeros(3)
+        check_columns = print
+
+        def oddness(self, rows):
+            asked.append(rows)
+            return np.zeros(len(rows))
+
+    parts = ("tight", "tight_tamed", "parted", "ellipse", "tails", "crowd")
+    replace(member, **{part: Part() for part in parts}).oddness(seen)
+    assert [id(rows) for rows in asked] == [id(own) for own in columns]
+
+
+def test_a_leaf_is_as_deep_as_the_cuts_until_one_of_its_rows_would_be_alone():
+    rows = single(np.random.default_rng(0).normal(size=(50, 2)))
+    assert grown(rows, 0, 0, 3, False)[3].tolist() == [np.float32(path_length(50))]
+    columns, planes, left, depths = grown(rows, 0, 1, 3, False)
+    n = parted(rows, np.arange(50), columns[0], planes[0])
+    assert left.tolist() == [1, 1, 2]
+    np.testing.assert_allclose(depths[1:], [1 + path_length(n), 1 + path_length(50 - n)], rtol=1e-6)

@@ -10,10 +10,15 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from aberra import MultiView
+from aberra import OCSVM, MultiView
+from aberra.data.blocks.opening import blocks_of
+from aberra.data.sources.table_file import TableFile
 from aberra.errors import DataError
 from aberra.scoring.folder import ResultFolder
+from aberra.scoring.partitions import Partitions, score_partitions
 from aberra.scoring.parts import Parts, check_output
+from aberra.scoring.rows import RowAnswers
+from aberra.scoring.table import score_table
 from aberra.workflow import score
 from aberra.workflow.outcome import check_model_place, checkpoint_folder
 
@@ -216,3 +221,50 @@ def test_a_file_without_rows_has_scores_without_rows(two_models, tmp_path):
     assert len(empty) == 0
     assert "score" in empty
     assert score(model, rows, tmp_path / "out").n_resumed == 180
+
+
+@pytest.mark.parametrize("rows", [20, 100])
+def test_of_equal_scores_the_first_rows_of_the_table_are_the_oddest(tmp_path, rows):
+    table = pd.DataFrame({"a": np.zeros(45), "b": np.arange(45) % 2})
+    table.loc[[*range(3, 18), 25, 41], "a"] = 5.0
+    table.to_csv(tmp_path / "t.csv", index=False)
+    rng = np.random.default_rng(0)
+    model = OCSVM().fit(pd.DataFrame({"a": rng.normal(size=60), "b": rng.integers(0, 2, 60)}))
+    scores = model.anomaly_score(table)
+    order = np.argsort(-scores, kind="stable")
+    assert len(set(scores)) == 4
+    scorer, file = RowAnswers(model, ["a", "b"], reasons="none"), TableFile(tmp_path / "t.csv")
+    for n, ways in ((12, {"top": 12}), (45, {"sort": True})):
+        found = score_table(scorer, file, tmp_path / "s.csv", "m", rows, **ways)
+        written = pd.read_csv(tmp_path / "s.csv")
+        np.testing.assert_array_equal(written["row"], order[:n])
+        np.testing.assert_allclose(written["score"], scores[order[:n]])
+        assert [line["row"] for line in found.oddest] == order[:10].tolist()
+        assert (found.n_rows, found.n_flagged) == (45, (scores > model.threshold_).sum())
+
+
+def test_a_folder_has_the_oddest_rows_of_all_its_files_and_knows_what_was_done(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 2)), columns=["a", "b"])
+    (tmp_path / "in").mkdir()
+    for k in range(3):
+        table[20 * k : 20 * k + 20].to_parquet(tmp_path / "in" / f"{k}.parquet")
+    model = OCSVM().fit(table)
+    scorer = RowAnswers(model, ["a", "b"], reasons="none")
+
+    def found():
+        blocks = blocks_of(str(tmp_path / "in"))
+        return score_partitions(scorer, Partitions(blocks, tmp_path / "out", tmp_path / "in"), "m")
+
+    first, bad = found()
+    scores = model.anomaly_score(table)
+    assert (first.n_rows, first.n_resumed, bad) == (60, 0, {})
+    assert first.n_flagged == (scores > model.threshold_).sum()
+    np.testing.assert_allclose([one["score"] for one in first.oddest], np.sort(scores)[:-11:-1])
+    assert {one["file"][-9:] for one in first.oddest} == {f"{k}.parquet" for k in range(3)}
+    told = model.compare(table)
+    assert (first.drift.n_rows, first.drift.score_effect) == (60, told.score_effect)
+    (table[:30] + 1.0).to_parquet(tmp_path / "in" / "1.parquet")
+    again, _ = found()
+    assert (again.n_rows, again.n_resumed) == (70, 40)
+    assert found()[0].n_resumed == 70

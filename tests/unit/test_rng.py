@@ -8,10 +8,20 @@ from threading import Barrier, Event, Thread, get_ident
 import numpy as np
 import pytest
 import torch
+from sklearn.ensemble import IsolationForest
+from sklearn.kernel_approximation import Nystroem
+from sklearn.pipeline import make_pipeline
 
 from aberra import ADC, OCSVM, MultiView, rng
 from aberra.progress import advance, listening
-from aberra.rng import allow_threads, for_each, n_threads, single_thread
+from aberra.rng import (
+    allow_threads,
+    batch_rows,
+    for_each,
+    n_threads,
+    seed_estimator,
+    single_thread,
+)
 
 
 @pytest.fixture
@@ -125,3 +135,22 @@ def test_without_torch_the_environment_says_how_many_threads(monkeypatch, asked,
     assert n_threads() == (expected or len(os.sched_getaffinity(0)))
     with single_thread():
         assert n_threads() == (expected or len(os.sched_getaffinity(0)))
+
+
+def test_batches_go_through_all_rows_in_a_new_order_every_epoch():
+    order = np.concatenate([batch_rows(5, 12, 4, step) for step in range(9)]).reshape(3, 12)
+    assert (np.sort(order, axis=1) == np.arange(12)).all()
+    assert len({tuple(epoch) for epoch in order}) == 3
+    np.testing.assert_array_equal(batch_rows(5, 12, 5, 2), order.ravel()[10:15])
+    assert (batch_rows(6, 12, 12, 0) != order[0]).any()
+
+
+def test_every_part_of_a_pipeline_has_a_seed_of_its_own():
+    def seeds(seed):
+        pipeline = make_pipeline(Nystroem(), IsolationForest())
+        seed_estimator(pipeline, seed)
+        return [part.random_state for _, part in pipeline.steps]
+
+    assert len({*seeds(0), *seeds(1)}) == 4
+    assert seeds(0) == seeds(0)
+    assert all(isinstance(seed, int) for seed in seeds(0))

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, OutlierMixin
 
-from aberra import ADC, IADC, MultiView
+from aberra import ADC, IADC, OCSVM, MultiView
 from aberra.detectors.foreign import as_trainer
 from aberra.errors import RoundsExhaustedWarning
 from aberra.progress import listening
@@ -18,6 +18,7 @@ from aberra.robust.history import History, Round
 from aberra.robust.iadc import _content
 from aberra.robust.rounds import Setup, Turn, train_round
 from aberra.robust.sample import MOST_ROWS
+from aberra.thresholds import threshold
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
 
@@ -232,3 +233,50 @@ def test_rows_of_a_file_have_no_weights_and_are_read_block_by_block(tmp_path):
     with pytest.raises(ValueError, match="sample_weight is for tables in memory"):
         model.fit(path, sample_weight=np.ones(60))
     assert model.fit(path).n_features_in_ == 2
+
+
+@pytest.mark.filterwarnings("ignore:The ranking had not settled")
+def test_a_warm_start_leaves_the_rounds_of_the_fit_before_as_they_were():
+    model = IADC(Middle(), 2, max_rounds=2, patience=9, warm_start=True, random_state=0).fit(ROWS)
+    before, seen = model.history_, list(model.history_)
+    model.set_params(max_rounds=4).fit(ROWS)
+    assert [*before] == seen == [*model.history_[:2]]
+    assert len(before) == 2 < len(model.history_)
+
+
+def test_members_that_are_shared_out_keep_their_rows_weights_and_seeds(monkeypatch):
+    setup = setup_of(OCSVM(solver="nystroem", n_landmarks=6), 5)
+    turns = [Turn(4, 0, ROWS[:, 1] ** 2)]
+    here, (found,) = train_round(setup, turns)
+    monkeypatch.setattr("joblib.effective_n_jobs", lambda: 3)
+    there, (again,) = train_round(replace(setup, engine="threading"), turns)
+    assert [part.n_members for part in there.parts] == [1, 2, 2]
+    np.testing.assert_array_equal(there.scores(ROWS), here.scores(ROWS))
+    np.testing.assert_array_equal(again.scores, found.scores)
+
+
+class Seeded(Middle):
+    """Remembers its seed."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+
+def test_every_member_of_every_round_has_a_seed_of_its_own():
+    def seeds(entropy):
+        turns = [Turn(entropy, number, np.ones(60)) for number in (0, 1)]
+        members, _ = train_round(setup_of(Seeded(), resample=False), turns)
+        return [detector.random_state for part in members.parts for detector in part.detectors]
+
+    assert len({*seeds(5), *seeds(6)}) == 12
+    assert seeds(5) == seeds(5)
+
+
+def test_threshold_and_trust_are_those_of_the_round_that_is_kept():
+    model = IADC(Middle(), 1, patience=1, random_state=7).fit(ROWS)
+    history = model.history_
+    kept, last = history[history.kept].scores, history[-1].scores
+    assert history.kept == len(history) - 2
+    assert model.threshold_ == threshold(kept, "knee")[0] != threshold(last, "knee")[0]
+    np.testing.assert_array_equal(model.weights_, history.weights(history.kept))
+    np.testing.assert_array_equal(model.anomaly_score(ROWS), kept)

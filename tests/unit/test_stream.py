@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
 from aberra import MultiView, Stream
@@ -282,3 +282,17 @@ def test_the_first_batch_is_fitted_at_once_and_only_what_is_complete_later():
         sizes.append((stream.n_seen_, stream._n_taken, stream.n_fits_))
     assert sizes == [(70, 70, 1), (99, 70, 1), (100, 100, 2), (129, 100, 2), (160, 160, 3),
                      (200, 190, 4)]  # fmt: skip
+
+
+def test_half_of_the_rows_that_are_remembered_are_younger_than_the_half_life():
+    class Model(BaseEstimator):
+        random_state = 0
+
+        def fit(self, X):
+            return self
+
+    stream = Stream(Model(), n_rows=1000, half_life=10_000, refit_every=80_000, random_state=0)
+    stream.fit(np.arange(80_000.0)[:, None])
+    ages = 80_000 - stream.rows_[:, 0]
+    assert np.median(ages) == pytest.approx(10_000, rel=0.15)
+    assert np.quantile(ages, 0.75) == pytest.approx(20_000, rel=0.15)

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from aberra import IADC, OCSVM, MultiView, load, save
+from aberra.data.date_parts import numbers_of_dates
 from aberra.data.rarity import is_known, rarities, rarity_of
 from aberra.data.tables import TableReader
 from aberra.errors import DataError
@@ -45,6 +46,28 @@ def test_the_time_that_passed_counts_only_where_dates_are_not_in_order():
     assert read(births.sort_values("born"))[0].parts == [["week", "year"]]
 
 
+def test_a_date_is_the_sine_and_the_cosine_of_its_place_in_each_cycle():
+    seconds = np.array([0.0, 21_600.0, 86_400 + 43_200.0, 3 * 604_800.0])
+    parts = ["day", "week", "year", "elapsed"]
+    found = numbers_of_dates(seconds, parts, [604_800.0, 5.0])
+    days = seconds / 86_400
+    turns = [days, days / 7, days / 365.2425]  # of the calendar's year
+    wanted = [f(2 * np.pi * turn) for turn in turns for f in (np.sin, np.cos)]
+    np.testing.assert_allclose(found[:-1], wanted, atol=1e-9)
+    assert found[-1].tolist() == [0, 21_600, 129_600, 5]  # later than all of the training
+
+
+def test_a_date_has_the_shares_of_all_its_numbers():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"t": dates(200, "h"), "x": rng.normal(size=200)})
+    model = OCSVM().fit(table)
+    apart = OCSVM().fit(model.reader_.transform(table))
+    shares = apart.explain(model.reader_.transform(table[:9]))
+    assert shares.shape == (9, 3)
+    expected = np.column_stack([shares[:, :2].sum(axis=1), shares[:, 2]])
+    np.testing.assert_allclose(model.explain(table[:9]), expected)
+
+
 def test_a_table_of_nothing_but_dates_without_cycles_is_refused():
     with pytest.raises(DataError, match="only name or date"):
         read(pd.DataFrame({"t": dates(30, "s")}))
@@ -56,6 +79,18 @@ def test_text_that_names_rows_is_left_out_and_equal_rarities_can_be_told_apart()
     assert reader.parts == [[], ["rarity"]]
     assert len(np.unique(values)) == 2
     np.testing.assert_allclose(values, np.log(101 / 51), atol=1e-3)
+    table.loc[30:, "who"] = None  # gaps name no row, and are no reason to keep the others
+    assert read(table, encode="auto", missing="impute")[0].parts == [[], ["rarity"]]
+
+
+def test_text_becomes_how_rare_it_was_in_training_and_what_is_new_is_rarest():
+    table = pd.DataFrame({"kind": ["b"] * 6 + ["c"] * 3 + ["a"] * 3})
+    reader, values = read(table, encode="auto")
+    b, c, a = values[[0, 6, 9], 0]
+    np.testing.assert_allclose([b, c, a], np.log([13 / 7, 13 / 4, 13 / 4]), atol=1e-3)
+    assert a < c  # equally rare: a hair apart, in the order of their names
+    later = reader.transform(pd.DataFrame({"kind": ["z", "a", "a", "b"]}))[:, 0]
+    np.testing.assert_allclose(later, [np.log(13), a, a, b], rtol=1e-12)
 
 
 def test_a_new_value_is_as_rare_as_one_that_was_there_once_and_no_rarer():

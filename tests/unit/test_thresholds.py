@@ -276,6 +276,7 @@ def test_discoveries_are_those_of_benjamini_and_hochberg():
     assert discoveries(border, 0.5).sum() == 0
     assert discoveries(np.array([0.125, 0.9, 0.9, 0.9]), 0.5).tolist() == [True] + [False] * 3
     assert not discoveries(np.full(5, 0.5), 0.05).any()
+    assert discoveries(np.array([0.03, 0.035]), 0.04).all()  # the second stands, so does the first
 
 
 def test_one_in_ten_flags_is_false():

@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM
+from aberra import DAGPR, OCSVM, RSRAE, AutoEncoder, DeepSVDD, HybridOCSVM, MultiView
+from aberra.contract.scorer import checked_weights
+from aberra.detectors import convolutions, rsrae
 from aberra.detectors.dagpr import (
     codes_and_errors,
     first_labels,
     gp_regression,
     refined_labels,
 )
+from aberra.detectors.foreign import as_trainer
 from aberra.detectors.hybrid import principal_axes
 from aberra.detectors.network import default_hidden
 from aberra.detectors.ocsvm import ocsvm_iadc, ocsvm_landmarks, scale_gamma
@@ -21,6 +24,7 @@ from aberra.metrics import auroc
 from aberra.nets.conv import ConvStack
 from aberra.nets.conv_plan import lenet
 from aberra.nets.stacked import MLPStack
+from aberra.thresholds import threshold
 from aberra.twister import Twister
 
 N, ODD = 96, 32
@@ -140,6 +144,15 @@ def test_a_network_that_is_turned_shows_its_codes_along_other_axes():
     np.testing.assert_allclose(images.member(1)(pixels)[0], images(pixels)[1], rtol=1e-5)
 
 
+def test_a_machine_of_images_sees_one_scale_for_all_pixels():
+    X = (255 * images()).astype(np.uint8)
+    X[:, :, 0, 0] //= 4  # a dark corner stays dark
+    members = OCSVM().fit(X).members_
+    seen = {row.tobytes() for row in (X.reshape(N, -1) * (1 / 255))}
+    assert all(row.tobytes() in seen for row in members.machines[0].vectors)
+    assert members.machines[0].gamma == pytest.approx(1 / (64 * (X / 255).var()))
+
+
 @pytest.mark.parametrize("solver", ["exact", "nystroem"])
 def test_one_class_machine_is_given_the_weights(solver):
     X = np.random.default_rng(1).normal(size=(N, 2))
@@ -148,6 +161,94 @@ def test_one_class_machine_is_given_the_weights(solver):
     trusting = detector.fit(X, sample_weight=WEIGHTS).anomaly_score(X)
     assert trusting[ROWS].min() > np.quantile(trusting[~ROWS], 0.9)
     assert detector.fit(X).anomaly_score(X)[ROWS].min() < 0
+
+
+@pytest.mark.parametrize(
+    "detector",
+    [
+        OCSVM(solver="nystroem", n_landmarks=8),
+        HybridOCSVM(pretrain_epochs=1, solver="nystroem", n_landmarks=8, **SHORT),
+        DAGPR(pretrain_epochs=1, hidden=(8, 4), **SHORT),
+        MultiView(n_trees=8, n_landmarks=8),
+    ],
+    ids=lambda detector: type(detector).__name__,
+)
+def test_a_member_learns_the_same_whoever_trains_beside_it_and_whatever_it_did_not_draw(detector):
+    X, generator = table(), np.random.default_rng(4)
+    rows = generator.integers(N, size=(3, N))
+    weights, seeds = generator.random((3, N)) + 0.1, [3, 4, 5]
+    prepared = trainer_of(detector)._prepare(X)
+
+    def scores(which, w=weights, own=seeds):
+        args = rows[which], w[which], own[which]
+        return trainer_of(detector)._train(prepared, *args).scores(X)
+
+    together, others = scores(slice(3)), weights.copy()
+    for j in range(3):
+        np.testing.assert_array_equal(scores(slice(j, j + 1))[0], together[j])
+        others[j, np.setdiff1d(np.arange(N), rows[j])] = 9.0
+    assert (others == 9.0).sum() > N / 2
+    np.testing.assert_array_equal(scores(slice(3), others), together)
+    assert (scores(slice(1), own=[8]) != together[0]).mean() > 0.9
+
+
+def trainer_of(detector):
+    return as_trainer(detector, None)
+
+
+def test_the_lambdas_of_rsrae_reach_its_objective_in_their_order(monkeypatch):
+    heard, train, objective = [], rsrae.train_perceptrons, convolutions.rsrae_iadc
+
+    def perceptrons(layers, aims, lessons):
+        heard.extend((aim.lambda1, aim.lambda2) for aim in aims)
+        return train(layers, aims, lessons)
+
+    def loss(*args):
+        heard.append(args[-2:])
+        return objective(*args)
+
+    monkeypatch.setattr(rsrae, "train_perceptrons", perceptrons)
+    monkeypatch.setattr(convolutions, "rsrae_iadc", loss)
+    for X in (table(), images()):
+        RSRAE(lambda1=0.25, lambda2=0.5, epochs=1, **SHORT).fit(X)
+    assert heard == [(0.25, 0.5)] * (1 + N // 32)
+
+
+def test_weight_decay_pulls_the_weights_of_a_network_towards_zero():
+    sizes = [
+        np.abs(detector.fit(table()).members_.decoder.weights[-1]).mean()
+        for detector in (AutoEncoder(epochs=20, weight_decay=by, **SHORT) for by in (0.0, 1.0))
+    ]
+    assert sizes[1] < 0.5 * sizes[0]
+
+
+def test_given_weights_have_mean_one_over_the_rows_that_count():
+    data = np.zeros((4, 2))
+    np.testing.assert_allclose(checked_weights([0, 1, 2, 3], data), [0, 0.5, 1, 1.5])
+    np.testing.assert_allclose(checked_weights([0, 5e307, 1e308, 1.5e308], data), [0, 0.5, 1, 1.5])
+    np.testing.assert_array_equal(checked_weights(None, data), np.ones(4))
+
+
+def test_rows_without_weight_count_where_the_threshold_is_placed():
+    X, heard, train = table(), [], OCSVM._train
+
+    class Spied(OCSVM):
+        def _train(self, prepared, rows, weights, seeds):
+            heard.append(rows)
+            return train(self, prepared, rows, weights, seeds)
+
+    Spied(threshold="fdr", fdr=0.4).fit(X, sample_weight=np.where(ROWS, 0.0, 1.0))
+    np.testing.assert_array_equal(heard[0], [np.flatnonzero(~ROWS)])  # but they do not train
+    strict, lax = (OCSVM(threshold="fdr", fdr=rate).fit(X**3) for rate in (0.01, 0.9))
+    for model in (strict, lax):
+        rule = threshold(model.anomaly_score(X**3), "fdr", model.fdr)
+        assert (model.threshold_, model.threshold_rule_) == rule
+    assert lax.threshold_ < strict.threshold_
+    detector = OCSVM().fit(X, sample_weight=np.where(ROWS, 0.0, 1.0))
+    scores = detector.anomaly_score(X)
+    assert (detector.threshold_, detector.threshold_rule_) == threshold(scores, "knee")
+    assert detector.contamination_ == np.mean(scores > detector.threshold_)
+    assert detector.portrait_.scores.n == N
 
 
 def test_landmarks_are_rows_of_weight():

@@ -164,7 +164,7 @@ def _summary(
     oddest: list[tuple[float, int, dict[str, Any]]] = []
     for piece in parts.pieces(n_rows):
         scores = piece.column("score").to_numpy()
-        for k in scores.argsort()[-most:]:
+        for k in np.argsort(-scores, kind="stable")[:most]:
             line = piece.slice(int(k), 1).to_pylist()[0]
             entry = (float(scores[k]), -(seen + int(k)), line)
             (heapq.heappush if len(oddest) < most else heapq.heappushpop)(oddest, entry)
