@@ -86,6 +86,7 @@ def test_presets_for_smaller_images_stay_what_they_were():
         assert plan.unet == UNetPlan(1, *unet, patch=2, groups=8)
         assert plan.discriminator == DiscriminatorPlan(1, 32 if size == 64 else 64, 3)
         assert ADDM(name)._preset().image_size == size
+        assert ADDM(name)._preset().multiple == 2 ** len(plan.unet.widths)  # 2 x 2 pixels a patch
         assert ADDM(name, style="printed").settings()["sampling_steps"] == 10
 
 

@@ -501,11 +501,14 @@ def test_intensity_flags_the_stated_share_of_healthy_pixels():
 
 
 def test_sizes_and_widths_of_the_presets():
-    found = {name: (one.image_size, one.down, one.up) for name, one in BAUR_PRESETS.items()}
+    found = {
+        name: (one.image_size, one.multiple, one.code_channels, one.down, one.up)
+        for name, one in BAUR_PRESETS.items()
+    }
     assert found == {
-        "small": (64, (32, 64, 128), (64, 32, 32)),
-        "medium": (128, (32, 64, 128, 128), (128, 64, 32, 32)),
-        "paper": (256, (32, 64, 128, 128, 128), (128, 64, 32, 32, 32)),
+        "small": (64, 8, 8, (32, 64, 128), (64, 32, 32)),
+        "medium": (128, 16, 32, (32, 64, 128, 128), (128, 64, 32, 32)),
+        "paper": (256, 32, 128, (32, 64, 128, 128, 128), (128, 64, 32, 32, 32)),
     }
 
 

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from dataclasses import asdict
+from dataclasses import FrozenInstanceError, asdict
 
 import numpy as np
 import pytest
@@ -45,6 +45,8 @@ def test_slices_show_what_lies_there(case):
     letters, spacing, shape, angles = case
     scan = ramp(turned(letters, spacing, shape, angles), shape)
     grid = axial_grid(np.arange(5) * 2.0, np.array([1.0, -2.0]), 5.0, 2.0, 20.0, 8)
+    with pytest.raises(FrozenInstanceError):  # it is handed on with maps
+        grid.affine = np.eye(4)
     slices = cut(scan, grid, fill=0.0)
     where = apply_affine(grid.affine, np.moveaxis(np.indices(grid.shape), 0, -1))
     expected = where @ (1.0, -2.0, 0.5) + 300

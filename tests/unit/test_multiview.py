@@ -1,8 +1,9 @@
 """The six views against their definitions, written out with loops, and what they are for."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from aberra.detectors.inverse_covariance import (
     wide_ridge_precision,
 )
 from aberra.detectors.landmarks import Landmarks, landmarks
-from aberra.detectors.multiview import Lens, lens, some_rows, surprise, surprises
+from aberra.detectors.multiview import Lens, lens, some_rows, surprise, surprises, with_bulk
 from aberra.detectors.robust_covariance import robust_ellipse
 from aberra.detectors.scaling import robust
 from aberra.detectors.weighted import quantiles
@@ -29,6 +30,25 @@ from aberra.ordinary import SKEW, TENTH
 @pytest.fixture
 def data():
     return np.random.default_rng(0).normal(size=(300, 4)) ** 3
+
+
+def test_the_bulk_of_a_view_has_its_own_scale_and_that_of_a_flat_one_is_its_spread():
+    @dataclass
+    class Member:
+        low: np.ndarray | None = None
+        middle: np.ndarray | None = None
+
+        def oddness(self, seen):
+            wide = np.linspace(0.0, 1.0, 101)
+            flat = np.r_[np.zeros(91), np.ones(10)]
+            return np.stack([wide, wide * 1e-9, 5.0 + wide * 1e6, flat, np.full(101, 3.0)])
+
+    seen = SimpleNamespace(precise=np.zeros((101, 2)))
+    found = with_bulk(Member(), seen, np.ones(101), 0.02)
+    np.testing.assert_allclose(found.middle, [0.5, 0.5e-9, 5.0 + 0.5e6, 0.0, 3.0])
+    np.testing.assert_allclose(found.middle[:3] - found.low[:3], np.array([1, 1e-9, 1e6]) * 0.404)
+    flat = Member().oddness(seen)[3].std()
+    np.testing.assert_allclose(found.low[3:], [-flat, 2.0])
 
 
 def single(rows):

@@ -292,3 +292,9 @@ def test_another_contrast_is_what_is_written_out():
         other = (other * gain[b] * (1 + shade[b] * across[b])).clip(0, 1)
         expected = 2 * other - 1 if changed[b] else batch.x[b, 0].numpy()
         np.testing.assert_allclose(found[b, 0], expected, atol=1e-5)
+
+
+def test_a_finder_trains_for_at_least_five_thousand_steps_unless_told_otherwise():
+    found = [PatchFinder(name)._preset().train_steps for name in ("small", "medium")]
+    assert found == [5000, 20_000]
+    assert PatchFinder(train_steps=7)._preset().train_steps == 7
