@@ -142,6 +142,22 @@ def one_step(run, step=0, weight=1.0):
     return run.step(step, batch_of(images, torch.full((10,), weight), 4, 3, step, CPU))
 
 
+def test_whoever_watches_sees_what_the_average_makes_of_a_fifth_of_the_noise():
+    run = training()
+    asked = []
+    run.average = lambda x, time: asked.append((x, time)) or torch.zeros_like(x)
+    images = torch.full((10, 1, 8, 8), 0.3)
+    batch = batch_of(images, torch.ones(10), 4, 3, 0, CPU)
+    eps = batch_of(images, torch.ones(10), 4, 3, 0, CPU).fields(NOISES[PLAN.noise])
+    seen, restored = run.shown(batch)
+    ((xt, time),) = asked
+    level = linear_schedule(PLAN.n_steps).alpha_bar[20]
+    torch.testing.assert_close(xt, (level**0.5 * 0.3 + (1 - level) ** 0.5 * eps).float())
+    torch.testing.assert_close(time, torch.full((4,), 0.2))
+    torch.testing.assert_close(restored, (xt / level**0.5).clamp(-1, 1).float())
+    assert torch.equal(seen, images[:4])
+
+
 @pytest.mark.slow
 def test_both_networks_learn_and_the_average_follows():
     run = training()

@@ -125,7 +125,7 @@ def test_values_are_shown_as_people_write_them():
 
 
 def test_doubts_are_the_least_trusted_first():
-    trust, scores = np.array([0.5, 0.0, 0.0, 0.9]), np.array([1.0, 7.0, 8.0, 0.0])
+    trust, scores = np.array([0.5, 0.0, 0.0, 0.9]), np.array([9.0, 7.0, 8.0, 0.0])
     found = doubts(trust, scores, ["p", "q", "r", "s"], n=3)
     assert [d.name for d in found] == ["r", "q", "p"]  # of equal trust, the higher score first
     assert [d.row for d in found] == [2, 1, 0]

@@ -114,6 +114,9 @@ def test_a_coarser_grid_sees_what_is_blurred_to_the_width_of_its_voxels():
                      indexing="ij")  # fmt: skip
     expected = ndimage.map_coordinates(blurred, at, order=1)
     np.testing.assert_allclose(resample(noise, to_array, (7, 8, 9)), expected, atol=1e-3)
+    lying = to_array[:, [1, 0, 2, 3]]  # the other grid has its first two axes exchanged
+    sampled = resample(noise, lying, (8, 7, 9))
+    np.testing.assert_allclose(sampled, np.swapaxes(expected, 0, 1), atol=1e-3)
 
 
 def test_a_grid_that_is_hardly_coarser_blurs_hardly_but_does():

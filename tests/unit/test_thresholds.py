@@ -184,6 +184,7 @@ def test_tail_does_not_look_at_the_top_eighth():
 def test_target_rate_flags_the_stated_share():
     s = np.random.default_rng(3).normal(size=1000)
     assert (s > target_rate(s, 0.05)).sum() == 50
+    assert target_rate(np.array([4.0, 1.0, 2.0]), 0.2) == pytest.approx(3.2)  # on a straight line
 
 
 def test_consensus_lies_midway():

@@ -103,6 +103,7 @@ def test_stop_and_keep_on_a_written_example():
     assert settled(h, patience=2, by_chance=100)
     assert kept_round(h, by_chance=100) == 3  # h[2] belongs to the fourth round, index 3
     assert settled([5, 0], patience=9, by_chance=100)
+    assert not settled([0, 5], patience=2, by_chance=100)  # only the last round counts
     assert not settled([], patience=1, by_chance=100)
 
 
