@@ -44,6 +44,38 @@ def test_a_piece_of_another_run_never_gets_into_the_result(tmp_path):
     assert set(pd.read_csv(output)["score"]) == {1.0}
 
 
+def test_pieces_that_another_model_left_are_not_taken(tmp_path, monkeypatch):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    models = {"one": OCSVM().fit(table), "two": OCSVM(nu=0.1).fit(table)}
+    output, add = tmp_path / "s.csv", Parts.add
+
+    def run(digest, **asked):
+        scorer = RowAnswers(models[digest], ["a", "b"], reasons=asked.pop("reasons", "none"))
+        file = TableFile(tmp_path / "t.csv")
+        found = score_table(scorer, file, output, digest, asked.pop("rows", 10))
+        return found.n_resumed, pd.read_csv(output)["score"]
+
+    def stopped(self, k, *args):
+        if k == 2:
+            raise KeyboardInterrupt
+        add(self, k, *args)
+
+    for again, resumed in (
+        (("two", {}), 0),
+        (("one", {"reasons": "all"}), 0),
+        (("one", {"rows": 20}), 0),
+        (("one", {}), 20),
+    ):
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(Parts, "add", stopped)
+            run("one")
+        digest, asked = again
+        n_resumed, scores = run(digest, **asked)
+        assert n_resumed == resumed
+        np.testing.assert_allclose(scores, models[digest].anomaly_score(table))
+
+
 @pytest.mark.parametrize("what", ["link", "lost link", "file", "pipe"])
 def test_what_lies_where_the_pieces_go_is_left_alone(what, tmp_path):
     """A link led the pieces into another folder; a pipe made the run wait for ever."""

@@ -17,7 +17,7 @@ from aberra.robust.committee import Committee
 from aberra.robust.history import History, Round
 from aberra.robust.iadc import _content
 from aberra.robust.rounds import Setup, Turn, train_round
-from aberra.robust.sample import MOST_ROWS
+from aberra.robust.sample import MOST_ROWS, ranks_of
 from aberra.thresholds import threshold
 
 ROWS = np.random.default_rng(0).normal(size=(60, 2))
@@ -166,6 +166,10 @@ def test_a_file_keeps_all_of_ten_thousand_rows_and_some_of_more():
             rows = np.arange(n) if sample is None else sample.rows
             np.testing.assert_array_equal(file.positions_, 3 * rows)
             assert len(one.positions_) == n
+    for t in range(2):  # of the longer one: what was known about the rows that are kept
+        rows = saved[t].sample.rows
+        np.testing.assert_array_equal(saved[t].sample.ranks, ranks_of(history[t].scores)[rows])
+        np.testing.assert_allclose(saved.weights(t), history.weights(t)[rows], rtol=1e-6)
     empty = history_of()
     assert empty.as_saved() is empty
 

@@ -69,6 +69,10 @@ def test_every_voxel_has_the_height_of_its_pixel():
     assert scored.description == "9 axial slices, 4-20 mm below top of brain"
     np.testing.assert_array_equal(scored.look, look_of(images))
     assert sum(one.millilitres for one in scored.findings) <= scored.millilitres
+    averaged = score_volume(Fixed(), SCAN, replace(PLAIN, across=6.0), BRAIN, threshold=50.0)
+    assert not np.allclose(averaged.anomaly_map, scored.anomaly_map, atol=1)
+    seen = averaged.anomaly_map[inside]
+    np.testing.assert_array_equal(averaged.segmentation[inside], seen > 50)
     assert np.isnan(replace(scored, whole_brain=None).share_not_scored)
     np.testing.assert_array_equal(replace(scored, brain=None).looked_at, ON_SLICES)
     nothing = replace(scored, segmentation=np.zeros(SHAPE, bool), brain=np.zeros(SHAPE, bool))
