@@ -67,9 +67,10 @@ def test_pieces_that_another_model_left_are_not_taken(tmp_path, monkeypatch):
         (("one", {"rows": 20}), 0),
         (("one", {}), 20),
     ):
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        with monkeypatch.context() as patch:
             patch.setattr(Parts, "add", stopped)
-            run("one")
+            with pytest.raises(KeyboardInterrupt):
+                run("one")
         digest, asked = again
         n_resumed, scores = run(digest, **asked)
         assert n_resumed == resumed
