@@ -224,6 +224,9 @@ def test_agreement_is_that_on_the_tenth_of_the_rows_that_advisers_find_oddest():
         level.reason = ""
         Course("informed", np.ones(20), said).judge(level)
         assert level.reason == reason
+    level.rounds = [*level.rounds[:2], Round(-said, 0.0)]  # the first two decide, not the third
+    Course("informed", np.ones(20), said).judge(level)
+    assert level.reason == "heard"
 
 
 def in_units(s):

@@ -137,6 +137,14 @@ def test_training_is_the_method_written_out(adversarial):
     assert float((found - expected).abs().mean()) < 2e-3 * moved
 
 
+def test_a_training_that_goes_on_has_the_average_of_where_it_began():
+    plan = replace(PLAN, tempo=replace(PLAN.tempo, train_steps=1, learning_rate=1e-9))
+    start = denoiser(PLAN.unet, 99)
+    found = train_denoiser(IMAGES, WEIGHTS, plan, SEED, CPU, start=start)
+    for own, begun in zip(found.parameters(), start.parameters(), strict=True):
+        torch.testing.assert_close(own, begun, rtol=0, atol=1e-6)
+
+
 def test_a_training_whose_time_is_up_has_taken_some_of_its_steps():
     plan = replace(PLAN, discriminator=None)
     with deadline(0.0) as limit:

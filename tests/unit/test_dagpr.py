@@ -86,3 +86,19 @@ def test_codes_that_occur_many_times_are_regressed_on():
     y = np.repeat([0.0, 1.0], 30)
     found = sparse_gp_regression(z, y, 40, np.random.default_rng(0))
     np.testing.assert_allclose(found.mean(z), y, atol=0.05)
+
+
+def test_members_regress_on_what_they_drew_each_row_once(monkeypatch):
+    asked = []
+
+    def noted(self, codes, errors, drawn, seed):
+        asked.append((drawn.tolist(), seed))
+        return gp_regression(codes[drawn], np.zeros(len(drawn)))
+
+    monkeypatch.setattr(DAGPR, "_regress", noted)
+    model = DAGPR(hidden=(8, 4), pretrain_epochs=1)
+    model.image_shape_ = None
+    prepared = model._prepare(np.random.default_rng(0).normal(size=(40, 3)))
+    rows = np.stack([np.r_[np.arange(20), np.arange(20)], np.arange(40)[::-1]])
+    model._train(prepared, rows, np.ones((2, 40)), [5, 6])
+    assert asked == [(list(range(20)), 5), (list(range(40)), 6)]

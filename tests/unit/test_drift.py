@@ -184,6 +184,7 @@ def test_wide_tables_get_smaller_portraits():
     held = Portrait.of(rows, None)
     assert {len(column.numbers.points) for column in held.columns if column.numbers} == {17}
     assert held.columns[3].name == "column 3"
+    assert held.scored(np.arange(200.0), 150.0).n_flagged == 49  # above the threshold, not at it
 
 
 def test_a_model_of_images_has_nothing_to_compare():

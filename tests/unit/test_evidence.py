@@ -40,6 +40,15 @@ def test_codes_that_never_meet(rng):
     np.testing.assert_allclose(nats[2], 0.5 * (np.log(expected / 0.5) - 1))
 
 
+def test_a_rare_code_and_codes_that_never_meet_are_two_reasons(rng):
+    a = rng.integers(0, 3, 900).astype(float)
+    X = np.column_stack([a, (a + rng.integers(0, 2, 900)) % 3, np.repeat([0.0, 1.0, 2.0], 300)])
+    X[0, 2] = 7.0
+    nats = evidence(X).nats(np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 7.0], [0.0, 2.0, 7.0]]))
+    assert nats[:2].min() > 0
+    np.testing.assert_allclose(nats[2], nats[0] + nats[1])
+
+
 def test_gaps_and_new_codes_meet_nobody(rng):
     a = rng.integers(0, 3, 900).astype(float)
     X = np.column_stack([a, (a + rng.integers(0, 2, 900)) % 3])

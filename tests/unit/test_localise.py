@@ -1,6 +1,7 @@
 """The contract of the diffusion localisers, and the pure parts under it."""
 
 from copy import copy
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from aberra.data.images import parts
 from aberra.errors import DataError, ModelFileError
 from aberra.localise.checks import not_finite
 from aberra.localise.frame import Frame, FramedImages, frame_for
-from aberra.localise.restorers import MapStyle, smoothed
+from aberra.localise.restorers import MapStyle, Restorers, smoothed
 from aberra.model_file.derive import kind_of
 from aberra.model_file.kinds import Reader
 
@@ -532,3 +533,23 @@ def test_a_denoiser_learns_all_steps_that_it_may_start_from():
     model.image_shape_ = (1, 64, 64)
     assert model._plan(64).highest == 0.9
     assert DDPM(start=0.01).set_params(n_steps=10)._preset().highest > 0.01
+
+
+def test_each_member_has_maps_and_images_of_its_own():
+    images = np.random.default_rng(0).random((3, 1, 16, 16), np.float32)
+    frame = frame_for(images, (1, 16, 16), 16, 1)
+
+    @dataclass
+    class Shift(Restorers):
+        def restore(self, x):
+            return torch.stack([x - net for net in self.nets])
+
+    members = Shift(frame, MapStyle("absolute"), [0.125, 0.5])
+    inward = frame.inward(images)
+    maps, scores = members.maps_and_scores(images)
+    assert maps.shape == (2, 3, 16, 16)
+    np.testing.assert_allclose(maps[0], 0.125, atol=1e-6)
+    np.testing.assert_allclose(maps[1], 0.5, atol=1e-6)
+    np.testing.assert_allclose(scores, [[0.125] * 3, [0.5] * 3], atol=1e-6)
+    expected = [frame.units(frame.outward(inward - net)).numpy() for net in members.nets]
+    np.testing.assert_array_equal(members.restored(images), np.stack(expected))

@@ -38,6 +38,8 @@ def test_spread_of_ranks_does_not_depend_on_the_scale():
     s = np.array([[1.0, 2.0, 3.0, 4.0], [10.0, 30.0, 20.0, 1e9]])
     np.testing.assert_allclose(rank_std(s), [0.0, 0.125, 0.125, 0.0])
     np.testing.assert_allclose(rank_std(s**3), rank_std(s))
+    tied = [[1.0, 1.0, 2.0], [1.0, 2.0, 1.0]]  # equal scores share their places: 1.5, 1.5 and 3
+    np.testing.assert_allclose(rank_std(tied), [0.0, 0.25, 0.25])
 
 
 def test_labels_are_nought_and_one():

@@ -593,3 +593,11 @@ def test_a_leaf_is_as_deep_as_the_cuts_until_one_of_its_rows_would_be_alone():
     n = parted(rows, np.arange(50), columns[0], planes[0])
     assert left.tolist() == [1, 1, 2]
     np.testing.assert_allclose(depths[1:], [1 + path_length(n), 1 + path_length(50 - n)], rtol=1e-6)
+
+
+def test_members_draw_from_all_rows_of_a_long_table(monkeypatch):
+    monkeypatch.setattr(multiview, "MOST_ROWS", 100)
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(100, 2)), rng.normal(20.0, 1.0, size=(900, 2))])
+    scores = MultiView(n_trees=12, random_state=0).fit(X).anomaly_score(X)
+    assert np.median(scores[:100]) > np.quantile(scores[100:], 0.9)  # the first are the few

@@ -197,3 +197,14 @@ def test_directions_without_weight_in_the_kernel_are_left_out():
     root = _inverse_root(kernel)
     assert root.shape == (3, 2)
     np.testing.assert_allclose(root.T @ kernel @ root, np.eye(2), atol=1e-12)
+
+
+def test_of_many_rows_some_are_drawn_by_weight_and_count_as_often_as_they_came(monkeypatch):
+    generator = np.random.default_rng(0)
+    x, w = generator.normal(size=(120, 2)), generator.random(120)
+    monkeypatch.setattr("aberra.detectors.ocsvm.NYSTROEM_ROWS", 80)
+    found = ocsvm_landmarks(x, w, 0.5, 0.4, 12, np.random.default_rng(7))
+    twin = np.random.default_rng(7)
+    chosen, counts = np.unique(twin.choice(120, 80, p=w / w.sum()), return_counts=True)
+    expected = ocsvm_landmarks(x[chosen], counts.astype(float), 0.5, 0.4, 12, twin)
+    np.testing.assert_array_equal(found.score(x), expected.score(x))

@@ -36,6 +36,9 @@ def test_a_piece_of_another_run_never_gets_into_the_result(tmp_path):
     assert mine.begin() == 0
     mine.add(0, piece(0, 4, 1.0))
     other.add(1, piece(4, 4, 2.0))
+    mine.add(1, piece(4, 3, 1.0))  # a short one is only at the end of a table
+    assert mine.begin() == 1
+    other.add(1, piece(4, 4, 2.0))
     with pytest.raises(DataError, match=r"does not hold the 4 rows.*Delete the folder"):
         mine.join(SCHEMA, 8)
     assert not output.exists()

@@ -33,5 +33,7 @@ def test_rows_of_weight_zero_are_never_trained_on():
     assert (weights[rows] > 0).all()
     one = with_weight(np.array([[0, 1], [1, 4]]), weights)  # of its own draw, however little
     np.testing.assert_array_equal(one, [[0, 0], [4, 4]])
+    low = with_weight(np.array([[0, 1, 3, 2]]), np.array([0.0, 0.01, 1.0, 9.0]))
+    np.testing.assert_array_equal(low, [[1, 3, 2, 1]])  # with little weight is with weight
     none = with_weight(np.array([[0, 2], [1, 3]]), weights)  # a member drew nothing of weight
     np.testing.assert_array_equal(none, [[0, 2], [0, 2]])
