@@ -190,6 +190,15 @@ def test_a_pair_of_files_is_one_scan_and_analyze_needs_axes(tmp_path):
     np.testing.assert_allclose(scan.spacing, [2.0, 1.5, 3.0])
 
 
+def test_results_lie_where_the_header_says_whatever_axes_were_stated(tmp_path):
+    path = write_nifti(tmp_path / "scan.nii", numbers(), Volume(numbers(), AFFINE))
+    scan = read_nifti(path, axes="PIL")
+    assert not np.allclose(scan.anatomy, scan.affine)
+    image = nib.load(write_nifti(tmp_path / "map.nii", numbers(), scan))
+    for found in (image.affine, image.get_sform(), image.get_qform()):
+        np.testing.assert_allclose(found, AFFINE, atol=1e-5)
+
+
 def test_a_packed_scan_cannot_promise_more_than_gzip_can_pack(tmp_path):
     path = tmp_path / "short.nii.gz"
     raw = bytearray(nib.Nifti1Image(np.zeros((4, 4, 4), np.float32), np.eye(4)).to_bytes())

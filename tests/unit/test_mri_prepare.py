@@ -330,3 +330,12 @@ def test_headroom_leaves_room_above_white():
     assert roomy[0, 11, 11] == pytest.approx(1.4 / 1.5)
     with pytest.raises(ValueError, match="headroom"):
         Preparation(headroom=0.5)
+
+
+@pytest.mark.parametrize("black", [0.0, 20.0, 60.0])
+def test_black_is_a_percentile_of_all_voxels(black):
+    values = np.random.default_rng(0).gamma(2.0, 50.0, size=(3, 20, 20)).astype(np.float32)
+    found = normalise(values, Preparation(black=black, head=0.0, white=100.0, headroom=1.0))
+    dark = np.percentile(values, black)
+    expected = np.clip((values - dark) / (values.max() - dark), 0, 1)
+    np.testing.assert_allclose(found, expected, atol=1e-5)

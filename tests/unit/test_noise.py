@@ -206,3 +206,18 @@ def test_simplex_noise_begins_where_its_octaves_share_no_vertex(monkeypatch):
     cells = np.stack(seen) / noise.CELL
     assert 4 <= cells.min() < 5  # six cells on the lattice repeats
     assert 9 < cells.max() < 10
+
+
+def test_every_field_of_a_batch_begins_at_a_place_of_its_own(monkeypatch):
+    shifts, weights = [], noise._bicubic_weights
+
+    def noted(size, cell, shift):
+        shifts.append(shift)
+        return weights(size, cell, shift)
+
+    monkeypatch.setattr(noise, "_bicubic_weights", noted)
+    noise._coarse((500, 8, 9), 16, torch.Generator().manual_seed(0), "cpu")
+    for shift in shifts:  # of the rows, and of the columns
+        assert shift.shape == (500,)
+        assert set(shift.tolist()) == set(range(16))
+    assert not torch.equal(*shifts)

@@ -208,3 +208,11 @@ def test_of_many_rows_some_are_drawn_by_weight_and_count_as_often_as_they_came(m
     chosen, counts = np.unique(twin.choice(120, 80, p=w / w.sum()), return_counts=True)
     expected = ocsvm_landmarks(x[chosen], counts.astype(float), 0.5, 0.4, 12, twin)
     np.testing.assert_array_equal(found.score(x), expected.score(x))
+
+
+def test_flagged_is_what_lies_above_the_threshold_and_not_at_it():
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    model = OCSVM().fit(x)
+    score = model.anomaly_score(x[:1])[0]
+    for model.threshold_, said in ((score, 1), (np.nextafter(score, -np.inf), -1)):
+        assert model.predict(x[:1]).tolist() == [said]

@@ -170,8 +170,19 @@ def test_a_file_keeps_all_of_ten_thousand_rows_and_some_of_more():
         rows = saved[t].sample.rows
         np.testing.assert_array_equal(saved[t].sample.ranks, ranks_of(history[t].scores)[rows])
         np.testing.assert_allclose(saved.weights(t), history.weights(t)[rows], rtol=1e-6)
+    n = MOST_ROWS + 1
+    calm = history_of(np.arange(n), np.arange(n), np.arange(n)[::-1])
+    assert calm.kept == 1
+    assert set(range(n - 100, n)) <= set(calm.as_saved()[2].sample.rows)  # the oddest of that round
     empty = history_of()
     assert empty.as_saved() is empty
+
+
+def test_another_ratio_is_replayed_with_the_patience_of_the_fit(monkeypatch):
+    history = history_of(*np.zeros((7, 400)))
+    monkeypatch.setattr(History, "crossings", lambda self, ratio: [20, 9, 12, 5, 6, 4])
+    for patience, kept in ((1, 2), (2, 6), (9, 6)):
+        assert replace(history, patience=patience).replay(0.5) == kept
 
 
 def test_a_row_that_is_just_half_trusted_is_not_in_doubt(monkeypatch):
@@ -246,6 +257,7 @@ def test_a_warm_start_leaves_the_rounds_of_the_fit_before_as_they_were():
     model.set_params(max_rounds=4).fit(ROWS)
     assert [*before] == seen == [*model.history_[:2]]
     assert len(before) == 2 < len(model.history_)
+    assert model.set_params(patience=5).fit(ROWS).history_.patience == 5  # may change on the way
 
 
 def test_members_that_are_shared_out_keep_their_rows_weights_and_seeds(monkeypatch):
