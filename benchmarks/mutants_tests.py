@@ -240,3 +240,43 @@ for _module, _more in {
     **dict.fromkeys((m for m in TESTS if m.startswith("model_file/")), OPENED),
 }.items():  # fmt: skip
     TESTS[_module] += tuple(test for test in _more if test not in TESTS[_module])
+
+# Of modules that no machine changes, for mistakes that somebody thought of.
+TABLES = (
+    *_unit("tables", "written", "scaling"),
+    *(f"{WHOLE}{n}.py" for n in ("bad_input", "written_tables", "zones", "unreadable_columns")),
+    *_same_numbers("IADC(), text and gaps"),
+)
+CONTRACT = (
+    *_unit("weights_arrive", "feedback", "thresholds", "explain", "ocsvm"),
+    "tests/contract/test_estimators.py",
+    *(f"{WHOLE}{n}.py" for n in ("ensembles", "properties", "bad_input", "as_pyod")),
+    *_same_numbers("IADC()", "OCSVM()"),
+)
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "reproduce/": (*_unit("reproduce_cells", "reproduce"), f"{WHOLE}reproduce.py"),
+    "data/drift": (*_unit("drift", "blocks", "stream"), *BLOCKS[:2], f"{WHOLE}zones.py"),
+    "data/": TABLES,
+    "scoring/": (
+        *_unit("parts", "explain", "files", "scored_volumes"),
+        *(f"{WHOLE}{n}.py" for n in ("long_tables", "odd_cells", "cli_fit_score", "any_size")),
+    ),
+    "explain/": (
+        *_unit("explain", "report", "viewer_rows", "workflow_plan", "viewer"),
+        *(f"{WHOLE}{n}.py" for n in ("explain", "cli_everyday")),
+    ),
+    "contract/feedback.py": (*_unit("feedback"), *CONTRACT),
+    "contract/maps.py": (*LOCALISE, *_unit("nearest"), MAPS),
+    "contract/": CONTRACT,
+    "rng.py": (*_unit("rng", "loop", "rounds"), ENSEMBLES, f"{WHOLE}foreign.py"),
+    "twister.py": _unit("twister"),
+    "engine.py": (*_unit("rounds"), ENSEMBLES),
+    "nets/": (*_unit("loop", "localise", "localisers_rivals"), STEPS),
+}
+
+
+def tests_of(module: str) -> tuple[str, ...]:
+    """Return the fast tests that are to notice a mistake in a module."""
+    if module in TESTS:
+        return TESTS[module]
+    return next(tests for start, tests in ELSEWHERE.items() if module.startswith(start))
