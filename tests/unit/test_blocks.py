@@ -349,3 +349,15 @@ def test_all_rows_are_scored_once_and_decide_together_whatever_an_earlier_run_di
     expected = bulk(scores)
     assert model.bulk_.middle == pytest.approx(expected.middle, rel=0.02)
     assert model.bulk_.scale == pytest.approx(expected.scale, rel=0.02)
+
+
+def test_the_share_of_false_flags_is_the_one_that_was_asked_for(tmp_path):
+    table, found = frame(200).drop(columns="code"), []
+    table.to_parquet(tmp_path / "1.parquet")
+    for rate in (0.01, 0.5):
+        model = OCSVM(threshold="fdr", fdr=rate).fit(table[:60])
+        seen = survey(model, blocks_of(tmp_path))
+        conclude(model, seen)
+        assert model.threshold_ == placed(seen.scores, "fdr", rate)[0]
+        found.append(model.threshold_)
+    assert found[0] > found[1]

@@ -21,6 +21,7 @@ from aberra.nets.checkpoint import Checkpoint, training_mark
 from aberra.nets.discriminator import Discriminator, DiscriminatorPlan
 from aberra.nets.place import Place
 from aberra.nets.unet import Denoiser, Finder, UNetPlan
+from aberra.progress import keeping_trainings
 from aberra.rng import batch_rows
 
 CPU = torch.device("cpu")
@@ -96,6 +97,24 @@ def test_a_training_that_was_stopped_goes_on_with_the_same_bytes_and_leaves_noth
         trained(late, keeping=Keeping(tmp_path, 5.0))
     assert list(tmp_path.iterdir()) == []  # five minutes are not over
     assert Keeping().minutes == 5.0
+
+
+def test_a_training_in_another_precision_begins_anew(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        trained(Stopped(), 8, keeping=Keeping(tmp_path, 0.0))
+    other = Number(Place(CPU, half=True))
+    trained(other, 8, keeping=Keeping(tmp_path))
+    assert other.seen[0] == ("rates", 0)
+
+
+def test_a_training_whose_time_was_up_goes_on_after_the_steps_it_took(tmp_path, monkeypatch):
+    whole, again = trained(Number()), Number()
+    with keeping_trainings():
+        with monkeypatch.context() as short:
+            short.setattr(loop, "time_is_up", lambda part: part >= 0.2)
+            trained(Number(), keeping=Keeping(tmp_path))
+        assert trained(again, keeping=Keeping(tmp_path)) == whole
+    assert again.seen[0] == ("rates", 9)
 
 
 def test_a_training_ends_where_the_time_is_up_or_the_loss_is_no_number(monkeypatch):
