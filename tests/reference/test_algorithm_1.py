@@ -18,8 +18,9 @@ from sklearn.pipeline import make_pipeline
 
 from aberra import ADC, IADC, OCSVM, AutoEncoder, HybridOCSVM, MultiView
 from aberra.errors import DataError
+from aberra.rng import draw_seeds
 from aberra.robust.history import History, Round
-from aberra.robust.start import Course, advice
+from aberra.robust.start import ADVICE, Course, advice, course_of
 from aberra.robust.weighting import in_quartiles
 
 pytestmark = pytest.mark.filterwarnings("ignore::aberra.errors.RoundsExhaustedWarning")
@@ -137,6 +138,18 @@ def test_an_advised_start_goes_by_what_the_default_says():
         np.testing.assert_allclose(now.scores, wobbling_distance(ROWS[:, 0], mean), atol=1e-6)
         # half of the way to the trust by both scores, times the advice
         w = (w + weights_of(in_units(now.scores) + in_units(said), 0.5)) / 2
+
+
+def test_advisers_are_told_the_prior_which_counts_beside_their_advice(monkeypatch):
+    monkeypatch.setattr("aberra.robust.start.N_ADVISERS", 2)
+    view = MultiView()
+    every, twice = np.tile(np.arange(N), (2, 1)), np.tile(PRIOR, (2, 1))
+    members = view._train(view._prepare(ROWS), every, twice, draw_seeds(3, ADVICE, 1, n=2))
+    expected = members.scores(ROWS).mean(axis=0)
+    for start, advised in (("advised", weights_of(expected, 0.5)), ("informed", np.ones(N))):
+        course = course_of(start, ROWS, History(0.5, 2, 0.5), PRIOR, 3)
+        np.testing.assert_allclose(course.said, expected, rtol=1e-9)
+        np.testing.assert_allclose(course.prior, PRIOR * advised, rtol=1e-9)
 
 
 INFORMED = {"n_members": 2, "resample": False, "start": "informed", "random_state": 0}

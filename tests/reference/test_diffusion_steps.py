@@ -145,6 +145,17 @@ def test_a_training_that_goes_on_has_the_average_of_where_it_began():
         torch.testing.assert_close(own, begun, rtol=0, atol=1e-6)
 
 
+def test_a_training_from_another_start_is_another_training(monkeypatch):
+    named = []
+    monkeypatch.setattr(
+        "aberra.diffusion.training.train", lambda run, settings, *_: named.append(repr(settings))
+    )
+    for start in (None, denoiser(PLAN.unet, 98), denoiser(PLAN.unet, 98), denoiser(PLAN.unet, 99)):
+        train_denoiser(IMAGES, WEIGHTS, PLAN, SEED, CPU, start=start)
+    assert named[1] == named[2]
+    assert len(set(named)) == 3
+
+
 def test_a_training_whose_time_is_up_has_taken_some_of_its_steps():
     plan = replace(PLAN, discriminator=None)
     with deadline(0.0) as limit:

@@ -9,7 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 from pyarrow import feather
 
-from aberra import OCSVM, thresholds
+from aberra import ADC, OCSVM, thresholds
 from aberra.data.blocks.counts import counted, together
 from aberra.data.blocks.keys import key_bound, row_keys
 from aberra.data.blocks.opening import blocks_of
@@ -21,10 +21,11 @@ from aberra.data.drift.packed import packed
 from aberra.data.sources.staged import table_at
 from aberra.errors import DataError
 from aberra.ordinary import Bulk, bulk
-from aberra.progress import hearing
+from aberra.progress import hearing, listening
 from aberra.robust.by_blocks import (
     REPRESENTATIVES,
     _discovered,
+    _in_this_process,
     _sum,
     conclude,
     placed,
@@ -349,3 +350,37 @@ def test_all_rows_are_scored_once_and_decide_together_whatever_an_earlier_run_di
     expected = bulk(scores)
     assert model.bulk_.middle == pytest.approx(expected.middle, rel=0.02)
     assert model.bulk_.scale == pytest.approx(expected.scale, rel=0.02)
+
+
+def test_the_share_of_false_flags_is_the_one_that_was_asked_for(tmp_path):
+    table, found = frame(200).drop(columns="code"), []
+    table.to_parquet(tmp_path / "1.parquet")
+    for rate in (0.01, 0.5):
+        model = OCSVM(threshold="fdr", fdr=rate).fit(table[:60])
+        seen = survey(model, blocks_of(tmp_path))
+        conclude(model, seen)
+        assert model.threshold_ == placed(seen.scores, "fdr", rate)[0]
+        found.append(model.threshold_)
+    assert found[0] > found[1]
+
+
+def test_a_pass_that_goes_on_begins_where_the_other_ended(tmp_path):
+    table, held, heard = frame(200).drop(columns="code"), {}, []
+    for k in range(4):
+        table[50 * k : 50 * k + 50].to_parquet(tmp_path / f"{k}.parquet")
+    blocks, model = blocks_of(str(tmp_path)), OCSVM().fit(table[:60])
+    survey(model, blocks, keep=held.__setitem__)
+    done = {task: held[task] for task in blocks.tasks()[:2]}
+    with listening(lambda task, share, note: heard.append((task, share))):
+        survey(model, blocks, done=done)
+    assert heard == [("scoring", 0.75), ("scoring", 0.999), ("scoring", 1.0)]
+
+
+def test_a_sample_is_fitted_here_and_the_engine_is_not_forgotten():
+    model = ADC(engine="loky")
+    with _in_this_process(model):
+        assert model.engine is None
+    assert model.engine == "loky"
+    with pytest.raises(ZeroDivisionError), _in_this_process(model):
+        raise ZeroDivisionError
+    assert model.engine == "loky"

@@ -46,6 +46,15 @@ def test_two_thousand_rows_are_solved_exactly(monkeypatch):
     assert asked == [("gp_regression", 2000), ("sparse_gp_regression", 2001, 512)]
 
 
+def test_many_rows_are_carried_by_as_many_as_was_asked_for(monkeypatch):
+    monkeypatch.setattr("aberra.detectors.dagpr.EXACT_ROWS", 9)
+    z, y = np.random.default_rng(0).normal(size=(10, 2)), np.arange(10.0)
+    found = DAGPR(n_inducing=3)._solve(z, y, np.random.default_rng(5))
+    expected = sparse_gp_regression(z, y, 3, np.random.default_rng(5))
+    np.testing.assert_array_equal(found.vectors, expected.vectors)
+    assert found.vectors.shape == (3, 2)
+
+
 def test_labels_are_drawn_for_different_rows():
     order = np.random.default_rng(0).permutation(200)
     for seed in range(3):

@@ -19,8 +19,9 @@ from aberra.localise.walk import Denoisers, Walk
 from aberra.loop import Batch, Keeping, Run, Tempo, batch_of, train
 from aberra.nets.checkpoint import Checkpoint, training_mark
 from aberra.nets.discriminator import Discriminator, DiscriminatorPlan
-from aberra.nets.place import Place
+from aberra.nets.place import Place, find_place
 from aberra.nets.unet import Denoiser, Finder, UNetPlan
+from aberra.progress import keeping_trainings
 from aberra.rng import batch_rows
 
 CPU = torch.device("cpu")
@@ -96,6 +97,24 @@ def test_a_training_that_was_stopped_goes_on_with_the_same_bytes_and_leaves_noth
         trained(late, keeping=Keeping(tmp_path, 5.0))
     assert list(tmp_path.iterdir()) == []  # five minutes are not over
     assert Keeping().minutes == 5.0
+
+
+def test_a_training_in_another_precision_begins_anew(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        trained(Stopped(), 8, keeping=Keeping(tmp_path, 0.0))
+    other = Number(Place(CPU, half=True))
+    trained(other, 8, keeping=Keeping(tmp_path))
+    assert other.seen[0] == ("rates", 0)
+
+
+def test_a_training_whose_time_was_up_goes_on_after_the_steps_it_took(tmp_path, monkeypatch):
+    whole, again = trained(Number()), Number()
+    with keeping_trainings():
+        with monkeypatch.context() as short:
+            short.setattr(loop, "time_is_up", lambda part: part >= 0.2)
+            trained(Number(), keeping=Keeping(tmp_path))
+        assert trained(again, keeping=Keeping(tmp_path)) == whole
+    assert again.seen[0] == ("rates", 9)
 
 
 def test_a_training_ends_where_the_time_is_up_or_the_loss_is_no_number(monkeypatch):
@@ -373,6 +392,43 @@ def test_a_checkpoint_is_written_when_its_minutes_are_over(tmp_path, monkeypatch
         monkeypatch.setattr("aberra.nets.checkpoint.time.monotonic", lambda s=seconds: real() + s)
         keeper.step_done(3, 10)
         assert len(list(tmp_path.iterdir())) == kept
+
+
+def test_after_a_checkpoint_the_minutes_begin_again(tmp_path, monkeypatch):
+    _, keeper = keeper_of(tmp_path, _last=0.0)
+    clock, written = SimpleNamespace(now=0), []
+    monkeypatch.setattr("aberra.nets.checkpoint.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr(
+        "aberra.nets.checkpoint.write_atomically", lambda *_: written.append(clock.now)
+    )
+    for clock.now in (299, 300, 301, 599, 600, 899, 900):
+        keeper.step_done(clock.now, 1000)
+    assert written == [300, 600, 900]
+
+
+def test_processes_on_several_machines_are_counted_by_machine(monkeypatch):
+    told = {}
+
+    class Fabric:
+        device, global_rank = CPU, 3
+
+        def __init__(self, **given):
+            told.update(given)
+
+        def launch(self):
+            told["launched"] = True
+
+    monkeypatch.setitem(sys.modules, "lightning_fabric", SimpleNamespace(Fabric=Fabric))
+    monkeypatch.setenv("WORLD_SIZE", "6")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    place = find_place("cpu", "float32")
+    assert (told["devices"], told["num_nodes"], told["accelerator"]) == (2, 3, "cpu")
+    assert told["launched"]
+    assert (place.rank, place.world_size, place.half) == (3, 6, False)
+    assert place.share(12) == slice(6, 8)
+    monkeypatch.delenv("LOCAL_WORLD_SIZE")
+    find_place("cuda:1", "bfloat16")
+    assert (told["devices"], told["num_nodes"], told["accelerator"]) == (6, 1, "cuda")
 
 
 def test_with_no_minutes_every_step_is_kept_however_coarse_the_clock(tmp_path, monkeypatch):

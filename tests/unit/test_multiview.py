@@ -20,8 +20,16 @@ from aberra.detectors.inverse_covariance import (
     wide_ridge_precision,
 )
 from aberra.detectors.landmarks import Landmarks, landmarks
-from aberra.detectors.multiview import Lens, lens, some_rows, surprise, surprises, with_bulk
-from aberra.detectors.robust_covariance import robust_ellipse
+from aberra.detectors.multiview import (
+    ELLIPSE,
+    Lens,
+    lens,
+    some_rows,
+    surprise,
+    surprises,
+    with_bulk,
+)
+from aberra.detectors.robust_covariance import distances_left_out, robust_ellipse
 from aberra.detectors.scaling import robust
 from aberra.detectors.weighted import quantiles
 from aberra.ordinary import SKEW, TENTH
@@ -601,3 +609,13 @@ def test_members_draw_from_all_rows_of_a_long_table(monkeypatch):
     X = np.concatenate([rng.normal(size=(100, 2)), rng.normal(20.0, 1.0, size=(900, 2))])
     scores = MultiView(n_trees=12, random_state=0).fit(X).anomaly_score(X)
     assert np.median(scores[:100]) > np.quantile(scores[100:], 0.9)  # the first are the few
+
+
+def test_of_few_rows_the_bulk_is_where_each_would_be_without_it_by_the_trust_in_all():
+    rows, trust = np.random.default_rng(0).normal(size=(12, 8)), np.linspace(0.1, 1.9, 12)
+    shared = lens(rows)
+    member, seen = MultiView()._member(rows, shared, trust, 3), shared.look(rows).precise
+    far = distances_left_out(member.ellipse.oddness(seen), seen, trust, 0.02)
+    expected = quantiles(far, trust, (0.1, 0.5))
+    found = (member.low[ELLIPSE], member.middle[ELLIPSE])
+    np.testing.assert_allclose(found, expected, rtol=1e-9)

@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from threading import Barrier, Event, Thread, get_ident
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -125,6 +127,17 @@ def test_torch_that_is_loaded_late_finds_the_threads_it_would_have_had():
     )
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.split() == ["3", "1", "3", "3"]
+
+
+@pytest.mark.parametrize(("block", "n"), [(nullcontext, 3), (single_thread, 1)])
+def test_torch_is_told_how_many_threads_as_it_is_loaded(before, monkeypatch, block, n):
+    allow_threads(3)
+    told = []
+    monkeypatch.setattr(rng, "need", lambda *_: SimpleNamespace(set_num_threads=told.append))
+    monkeypatch.delitem(sys.modules, "torch")
+    with block():
+        rng.load_torch("A test")
+    assert told == [n]
 
 
 @pytest.mark.parametrize(("asked", "expected"), [("2", 2), ("4,2", 4), ("many", None), ("", None)])

@@ -178,6 +178,17 @@ def test_a_file_keeps_all_of_ten_thousand_rows_and_some_of_more():
     assert empty.as_saved() is empty
 
 
+def test_a_file_keeps_the_trust_of_the_round_that_is_kept():
+    n = MOST_ROWS + 1
+    model = IADC()
+    model.history_ = history_of(np.arange(n), np.arange(n), np.arange(n)[::-1])
+    assert model.history_.kept == 1
+    model.weights_ = model.history_.weights(1)
+    file = model.as_saved()
+    rows = file.history_[1].sample.rows
+    np.testing.assert_allclose(file.weights_, model.weights_[rows], rtol=1e-6)
+
+
 def test_another_ratio_is_replayed_with_the_patience_of_the_fit(monkeypatch):
     history = history_of(*np.zeros((7, 400)))
     monkeypatch.setattr(History, "crossings", lambda self, ratio: [20, 9, 12, 5, 6, 4])

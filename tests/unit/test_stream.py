@@ -6,7 +6,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
 
-from aberra import MultiView, Stream
+from aberra import OCSVM, MultiView, Stream
 from aberra.errors import DataError
 from aberra.robust.levels import Levels
 from aberra.robust.stream import _numeric
@@ -296,3 +296,12 @@ def test_half_of_the_rows_that_are_remembered_are_younger_than_the_half_life():
     ages = 80_000 - stream.rows_[:, 0]
     assert np.median(ages) == pytest.approx(10_000, rel=0.15)
     assert np.quantile(ages, 0.75) == pytest.approx(20_000, rel=0.15)
+
+
+def test_the_model_that_was_given_is_a_pattern_and_never_fitted_itself():
+    given, rows = OCSVM(), np.random.default_rng(0).normal(size=(40, 2))
+    stream = Stream(given, refit_every=20, random_state=0).partial_fit(rows[:20])
+    first = stream.model_
+    assert stream.partial_fit(rows[20:]).model_ is not first
+    assert "members_" not in vars(given)
+    assert given.random_state is None

@@ -131,6 +131,17 @@ def test_at_rest_is_a_quarter_of_the_crossings_of_unrelated_rankings(ratio, calm
         assert history.kept == (1 if at_rest else 3)
 
 
+@pytest.mark.parametrize(("ratio", "at_rest"), [(0.5, True), (0.2, False)])
+def test_another_ratio_expects_other_crossings_by_chance(ratio, at_rest):
+    base = np.arange(200.0)  # by chance 50 at one half, of which ten are little, and 32 at a fifth
+    other = np.r_[base[-10:], base[10:-10], base[:10]]
+    history = _history([base, other, base, other], 0.5)
+    assert history.crossings(ratio) == [10] * 3
+    assert history.settled(ratio) is at_rest
+    assert history.settled() is True
+    assert history.replay(ratio) == (1 if at_rest else 3)
+
+
 def _history(rounds, outlier_ratio, patience=2):
     history = History(outlier_ratio, patience, temperature=0.5)
     for s in rounds:

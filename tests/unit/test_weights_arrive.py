@@ -144,6 +144,15 @@ def test_a_network_that_is_turned_shows_its_codes_along_other_axes():
     np.testing.assert_allclose(images.member(1)(pixels)[0], images(pixels)[1], rtol=1e-5)
 
 
+def test_one_member_of_a_network_ends_as_the_whole_does():
+    for linear in (False, True):
+        twisters = [Twister(0), Twister(1)]
+        network = MLPStack([4, 5, 3], twisters, linear_output=linear).freeze()
+        rows = np.random.default_rng(1).normal(size=(4, 6))
+        for j in range(2):
+            np.testing.assert_allclose(network.member(j)(rows)[0], network(rows)[j])
+
+
 def test_a_machine_of_images_sees_one_scale_for_all_pixels():
     X = (255 * images()).astype(np.uint8)
     X[:, :, 0, 0] //= 4  # a dark corner stays dark
