@@ -528,6 +528,36 @@ def test_images_that_are_held_out_place_thresholds_and_do_not_train(groups, monk
         assert not set(groups[inside]) & set(groups[out])
 
 
+def test_of_many_images_those_that_place_thresholds_are_drawn(monkeypatch):
+    images = np.random.default_rng(0).random((40, 1, 8, 8), dtype=np.float32)
+    images[:, 0, 0, 0] = np.arange(40) / 40  # says which it is
+    seen = []
+
+    def calibrated(self, data, mask, weights):
+        seen.append(np.rint(40 * data[:, 0, 0, 0]).astype(int))
+        return calibrate(self, data, mask, weights)
+
+    calibrate = IntensityThreshold._calibrated
+    monkeypatch.setattr(IntensityThreshold, "_calibrated", calibrated)
+    monkeypatch.setattr("aberra.localise.base.CALIBRATION_IMAGES", 10)
+    for seed in (0, 0, 1):
+        IntensityThreshold(holdout=0, random_state=seed).fit(images)
+    assert [len(which) for which in seen] == [10] * 3
+    assert all((np.diff(which) > 0).all() for which in seen)
+    assert all(which.max() >= 20 for which in seen)  # files are often sorted by patient
+    assert seen[0].tolist() == seen[1].tolist() != seen[2].tolist()
+
+
+def test_thresholds_on_other_images_do_not_count_background_unless_a_mask_says_so():
+    images = phantoms(12)
+    model = IntensityThreshold(holdout=0, false_alarm_rate=0.05, random_state=0).fit(images)
+    heights = [
+        model.calibrate(images, mask).map_threshold_
+        for mask in (None, foreground(images), np.ones((12, 16, 16), bool))
+    ]
+    assert heights[0] == heights[1] != heights[2]
+
+
 def test_a_denoiser_learns_all_steps_that_it_may_start_from():
     model = DDPM(start=0.9)
     model.image_shape_ = (1, 64, 64)
