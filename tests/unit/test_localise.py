@@ -1,7 +1,7 @@
 """The contract of the diffusion localisers, and the pure parts under it."""
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -330,6 +330,16 @@ def test_background_and_its_noise_are_left_out_and_holes_are_not():
     assert found[2].all()
 
 
+def test_what_is_bright_in_any_channel_is_no_background():
+    images = np.zeros((4, 3, 12, 12))
+    for channel in range(3):
+        images[channel, channel, 3:9, 4:10] = 0.8
+    images[3] = images[:3].sum(axis=0)
+    inside = np.zeros((4, 12, 12), bool)
+    inside[:, 3:9, 4:10] = True
+    np.testing.assert_array_equal(foreground(images), inside)
+
+
 def test_the_false_alarm_rate_does_not_count_background():
     rng = np.random.default_rng(0)
     images = np.zeros((40, 1, 20, 20))
@@ -435,6 +445,16 @@ def test_intensities_beyond_all_floats_are_named():
     model = IntensityThreshold(holdout=0).fit(phantoms(4))
     with pytest.raises(DataError, match="Look for images of extreme intensities"):
         model.anomaly_map(np.full((1, 1, 16, 16), 3e38, np.float32))
+
+
+def test_an_image_without_a_score_is_named_whatever_the_mask_covers():
+    model, images = IntensityThreshold(holdout=0, smooth=1).fit(phantoms(4)), phantoms(2)
+    images[1, 0, 3, 5] = 3e38
+    mask = np.ones((2, 16, 16), bool)
+    mask[1, 3, 5] = False
+    for ask in (model.anomaly_map, model.segment):
+        with pytest.raises(DataError, match="1 of 2 samples .* position 1"):
+            ask(images, mask)
 
 
 def test_bad_company_is_explained(fitted):
@@ -563,6 +583,16 @@ def test_a_denoiser_learns_all_steps_that_it_may_start_from():
     model.image_shape_ = (1, 64, 64)
     assert model._plan(64).highest == 0.9
     assert DDPM(start=0.01).set_params(n_steps=10)._preset().highest > 0.01
+
+
+def test_a_lower_start_does_not_forget_how_far_the_training_went(fitted):
+    trained = fitted[DDPM].members_
+    far = replace(trained, way=replace(trained.way, highest=0.9))
+    now = replace(trained, way=replace(trained.way, highest=0.4, start=0.2))
+    again = now.as_trained(far)
+    assert again.way == replace(now.way, highest=0.9)
+    back = replace(trained, way=replace(trained.way, highest=0.8, start=0.8))
+    assert back.as_trained(again).way.start == 0.8
 
 
 def test_each_member_has_maps_and_images_of_its_own():
