@@ -453,7 +453,7 @@ def test_an_image_without_a_score_is_named_whatever_the_mask_covers():
     mask = np.ones((2, 16, 16), bool)
     mask[1, 3, 5] = False
     for ask in (model.anomaly_map, model.segment):
-        with pytest.raises(DataError, match="1 of 2 samples .* position 1"):
+        with pytest.raises(DataError, match=r"1 of 2 samples .* position 1"):
             ask(images, mask)
 
 
