@@ -14,6 +14,8 @@ from aberra.localise.healthy import CalmScan, healthy_scans
 from aberra.localise.likeness import Looks, look_of
 from aberra.localise.relative import HealthyHeights
 from aberra.localise.volumes import ScanRecord, score_scan, score_volume
+from aberra.scoring.folder import ResultFolder
+from aberra.scoring.scans import COLUMNS, ScanScoring, score_scans
 
 SHAPE = (20, 22, 24)  # voxels of 2 mm
 PLAIN = Preparation(size=16, field=32.0, step=2.0, below_top=(4.0, 20.0), across=0.0)
@@ -207,3 +209,23 @@ def test_a_scan_leaves_its_files_and_a_line(tmp_path, relative):
         "s_anomaly.nii.gz", "s_segmentation.nii.gz", "s_scored.nii.gz", "s_findings.csv",
         "s_findings.json",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_scans_of_one_name_have_folders_of_their_own_and_relative_maps_only_if_asked(
+    asked, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("aberra.localise.volumes.brain_mask", lambda scan: BRAIN)
+    root, out = tmp_path / "scans", tmp_path / "maps"
+    paths = [write_nifti(root / name / "t1.nii.gz", SCAN.array, SCAN) for name in ("a", "b")]
+    calm = CalmScan.of(score_volume(Fixed(), SCAN, PLAIN, BRAIN), BRAIN)
+    healthy = healthy_scans([calm, calm], 50.0)
+    way = ScanScoring(PLAIN, 50.0, healthy=healthy, relative=asked)
+    results = ResultFolder(out, "run", COLUMNS)
+    with results.held():
+        lines = list(score_scans(Fixed(), paths, root, results, way))
+    assert [line["scan"] for line in lines] == ["a/t1.nii.gz", "b/t1.nii.gz"]
+    assert [line["map"] for line in lines] == [f"{k}/t1_anomaly.nii.gz" for k in "ab"]
+    for name in "ab":
+        there = {path.name for path in (out / name).iterdir()}
+        assert ("t1_z.nii.gz" in there) == ("t1_percentile.nii.gz" in there) == asked
