@@ -41,6 +41,17 @@ def test_kept_images_stay_with_their_own_trust():
     np.testing.assert_allclose(trust[10:], [1.5, 1.5, 1.5, 0.5, 0.5, 0.5], rtol=1e-6)
 
 
+def test_trust_follows_the_images_that_train_and_not_their_number():
+    model = NearestHealthy(4, holdout=0.0, random_state=0).fit(images(10, 0))
+    own = images(8, 1)
+    model.set_params(holdout=0.5).adapt(own, sample_weight=np.arange(1, 9))
+    kept = model.members_.frame.units(model.members_.nets[0].images[10:]).numpy()
+    which = [int(np.abs(own - one).mean(axis=(1, 2, 3)).argmin()) for one in kept]
+    assert which != [0, 1, 2, 3]
+    trust = model.members_.nets[0].trust[10:].numpy()
+    np.testing.assert_allclose(trust, (np.array(which) + 1) / 4.5, rtol=1e-6)
+
+
 def small(**settings):
     return DDPM(train_steps=3, batch_size=4, n_draws=1, random_state=0, **settings)
 

@@ -80,6 +80,22 @@ def test_ranges_hold_unless_limits_are_lifted_and_the_low_end_always():
     refused(OneWord(str, ("a", "b")), "c", "one of a, b")
 
 
+def test_arrays_of_a_file_can_be_written_to_whatever_safetensors_hands_out(monkeypatch):
+    def read_only(blob):
+        held = load_arrays(blob)
+        for array in held.values():
+            array.flags.writeable = False
+        return held
+
+    load_arrays = container.load_arrays
+    monkeypatch.setattr(container, "load_arrays", read_only)
+    _, arrays = container.unpack(container.pack({}, {"a": np.arange(3.0), "b": np.ones((2, 2))}))
+    assert sorted(arrays) == ["a", "b"]
+    for array in arrays.values():
+        assert array.flags.writeable  # as those of a fit
+        assert array.flags.owndata
+
+
 @pytest.mark.parametrize("array", [np.arange(6.0).reshape(2, 3), np.arange(3.0), np.ones((1, 1))])
 def test_arrays_keep_their_order_in_memory(array):
     for made in (array, np.asfortranarray(array), array.T):

@@ -1,7 +1,7 @@
 """The contract of the diffusion localisers, and the pure parts under it."""
 
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -330,6 +330,16 @@ def test_background_and_its_noise_are_left_out_and_holes_are_not():
     assert found[2].all()
 
 
+def test_what_is_bright_in_any_channel_is_no_background():
+    images = np.zeros((4, 3, 12, 12))
+    for channel in range(3):
+        images[channel, channel, 3:9, 4:10] = 0.8
+    images[3] = images[:3].sum(axis=0)
+    inside = np.zeros((4, 12, 12), bool)
+    inside[:, 3:9, 4:10] = True
+    np.testing.assert_array_equal(foreground(images), inside)
+
+
 def test_the_false_alarm_rate_does_not_count_background():
     rng = np.random.default_rng(0)
     images = np.zeros((40, 1, 20, 20))
@@ -437,6 +447,16 @@ def test_intensities_beyond_all_floats_are_named():
         model.anomaly_map(np.full((1, 1, 16, 16), 3e38, np.float32))
 
 
+def test_an_image_without_a_score_is_named_whatever_the_mask_covers():
+    model, images = IntensityThreshold(holdout=0, smooth=1).fit(phantoms(4)), phantoms(2)
+    images[1, 0, 3, 5] = 3e38
+    mask = np.ones((2, 16, 16), bool)
+    mask[1, 3, 5] = False
+    for ask in (model.anomaly_map, model.segment):
+        with pytest.raises(DataError, match=r"1 of 2 samples .* position 1"):
+            ask(images, mask)
+
+
 def test_bad_company_is_explained(fitted):
     with pytest.raises(DataError, match=r"fitted on images \(1, 16, 16\)"):
         fitted[DDPM].anomaly_map(np.zeros((1, 1, 8, 8)))
@@ -528,11 +548,51 @@ def test_images_that_are_held_out_place_thresholds_and_do_not_train(groups, monk
         assert not set(groups[inside]) & set(groups[out])
 
 
+def test_of_many_images_those_that_place_thresholds_are_drawn(monkeypatch):
+    images = np.random.default_rng(0).random((40, 1, 8, 8), dtype=np.float32)
+    images[:, 0, 0, 0] = np.arange(40) / 40  # says which it is
+    seen = []
+
+    def calibrated(self, data, mask, weights):
+        seen.append(np.rint(40 * data[:, 0, 0, 0]).astype(int))
+        return calibrate(self, data, mask, weights)
+
+    calibrate = IntensityThreshold._calibrated
+    monkeypatch.setattr(IntensityThreshold, "_calibrated", calibrated)
+    monkeypatch.setattr("aberra.localise.base.CALIBRATION_IMAGES", 10)
+    for seed in (0, 0, 1):
+        IntensityThreshold(holdout=0, random_state=seed).fit(images)
+    assert [len(which) for which in seen] == [10] * 3
+    assert all((np.diff(which) > 0).all() for which in seen)
+    assert all(which.max() >= 20 for which in seen)  # files are often sorted by patient
+    assert seen[0].tolist() == seen[1].tolist() != seen[2].tolist()
+
+
+def test_thresholds_on_other_images_do_not_count_background_unless_a_mask_says_so():
+    images = phantoms(12)
+    model = IntensityThreshold(holdout=0, false_alarm_rate=0.05, random_state=0).fit(images)
+    heights = [
+        model.calibrate(images, mask).map_threshold_
+        for mask in (None, foreground(images), np.ones((12, 16, 16), bool))
+    ]
+    assert heights[0] == heights[1] != heights[2]
+
+
 def test_a_denoiser_learns_all_steps_that_it_may_start_from():
     model = DDPM(start=0.9)
     model.image_shape_ = (1, 64, 64)
     assert model._plan(64).highest == 0.9
     assert DDPM(start=0.01).set_params(n_steps=10)._preset().highest > 0.01
+
+
+def test_a_lower_start_does_not_forget_how_far_the_training_went(fitted):
+    trained = fitted[DDPM].members_
+    far = replace(trained, way=replace(trained.way, highest=0.9))
+    now = replace(trained, way=replace(trained.way, highest=0.4, start=0.2))
+    again = now.as_trained(far)
+    assert again.way == replace(now.way, highest=0.9)
+    back = replace(trained, way=replace(trained.way, highest=0.8, start=0.8))
+    assert back.as_trained(again).way.start == 0.8
 
 
 def test_each_member_has_maps_and_images_of_its_own():

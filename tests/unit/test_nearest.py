@@ -240,6 +240,20 @@ def test_no_more_than_n_kept_images_are_kept_and_those_without_weight_never():
     assert all((one == trusted).all(axis=(1, 2, 3)).any() for one in kept)
 
 
+def test_intensities_are_set_right_by_those_that_are_trusted(monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "aberra.localise.nearest.harmonised",
+        lambda image, middle: asked.append(float(middle[0, 0, 0])) or image,
+    )
+    levels = torch.tensor([0.0, 0.1, 0.2, 0.9, 1.0])  # the three nearest of 15 say what is right
+    trust = torch.tensor([0.1, 0.1, 1.0, 1.0, 1.0])
+    net = atlas_of(levels[:, None, None, None].expand(5, 1, 8, 8), trust)
+    members = Atlases(frame=None, style=None, comparison=Comparison(15, True, True), nets=[net])
+    members.compared(net, torch.zeros(1, 1, 8, 8))
+    assert asked == pytest.approx([0.2, 0.2])
+
+
 def test_one_image_is_enough_and_a_saved_model_gives_the_same_bytes(tmp_path):
     alone = NearestHealthy(holdout=0).fit(heads(1))
     assert np.isfinite(alone.anomaly_map(heads(2))).all()

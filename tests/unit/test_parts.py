@@ -47,6 +47,19 @@ def test_a_piece_of_another_run_never_gets_into_the_result(tmp_path):
     assert set(pd.read_csv(output)["score"]) == {1.0}
 
 
+@pytest.mark.parametrize("top", [None, 3, 12])
+def test_ten_oddest_rows_are_told_however_many_are_written(top, tmp_path):
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    scorer = RowAnswers(OCSVM().fit(table), ["a", "b"], reasons="none")
+    file, output = TableFile(tmp_path / "t.csv"), tmp_path / "s.csv"
+    found = score_table(scorer, file, output, "m", 15, top=top)
+    order = np.argsort(-scorer.model.anomaly_score(table), kind="stable")
+    assert [line["row"] for line in found.oddest] == order[:10].tolist()
+    written = pd.read_csv(output)["row"].tolist()
+    assert written == (list(range(40)) if top is None else order[:top].tolist())
+
+
 def test_pieces_that_another_model_left_are_not_taken(tmp_path, monkeypatch):
     table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
     table.to_csv(tmp_path / "t.csv", index=False)

@@ -185,6 +185,26 @@ def test_sizes_are_terciles_of_the_lesion_area():
     )
 
 
+def test_terciles_count_each_slice_though_areas_repeat():
+    areas = (1, 1, 1, 1, 10, 20)
+    masks = np.stack([np.arange(36).reshape(6, 6) < area for area in areas])
+    found = standard(noise(masks), masks, np.ones_like(masks), ["A"] * 6, 0.5).by_size
+    assert found["n"].to_dict() == {"small": 4, "large": 2}  # the quantiles of the areas: 1 and 4
+    assert found["area_min"].to_dict() == {"small": 1, "large": 10}
+
+
+def test_no_oracle_looks_outside_the_brain():
+    masks = np.zeros((1, 4, 4), bool)
+    masks[0, 1:3, 1:3] = True
+    brain = np.ones_like(masks)
+    brain[0, 3] = False
+    maps = 0.5 * masks
+    maps[0, 3] = 0.9  # higher than the lesion
+    found = standard(maps, masks, brain, ["A"], 0.25)
+    for name in ("dice", "dice_oracle", "dice_oracle_slice"):
+        assert found.metrics[name].mean == 1.0
+
+
 def test_lesions_of_one_size_are_not_split():
     masks, brain, patients = lesions()
     masks[:] = masks[-1]

@@ -316,6 +316,18 @@ def test_contamination_is_the_share_of_the_whole(tmp_path):
     np.testing.assert_allclose(small.train.mean(), scene.train.mean(), rtol=1e-5)
 
 
+def test_every_cell_is_judged_on_the_same_test_images(tmp_path):
+    fake_digits(tmp_path)
+    setting = {"images": "mnist", "contamination": 0.1, "normal": 16, "test": 3, "pixels": 28}
+    first, *others = (
+        unseen.scenario({**setting, "class": label, "seed": seed}, tmp_path)
+        for label, seed in ((1, 0), (1, 1), (2, 0))
+    )
+    for scene in others:
+        np.testing.assert_array_equal(scene.test, first.test)
+        assert not np.array_equal(scene.train, first.train)
+
+
 def fake_digits(folder):
     rng = np.random.default_rng(0)
     (folder / "images").mkdir()
@@ -523,6 +535,21 @@ def test_a_spread_takes_as_many_seeds_as_have_their_scores(tmp_path):
     assert row.seeds == 3
     store.add("odds", odds_settings(profile, "AE", "thyroid", True)[0], {}, arrays)
     assert list(spreads(store, profile)) == [("AE", "cardio")]
+
+
+def test_a_spread_that_depends_on_the_scale_gets_no_verdict(tmp_path):
+    store, rng = Store(tmp_path), np.random.default_rng(0)
+    for setting in odds_settings(SMOKE.with_seeds(3), "AE", "cardio", True):
+        drawn = np.roll(np.sort(rng.normal(size=40)), setting["seed"])
+        far = 50 + np.arange(40.0)[::-1]  # at the end of the sigmoid: no spread whatever the ranks
+        ranks = rng.permutation(far) if setting["seed"] else far
+        store.add("odds", setting, {}, {"Single": drawn, "ADC": ranks, "IADC": far})
+    rows = spread_rows(store, SMOKE.with_seeds(3))
+    seen = {r.variant: r for r in rows if r.mean is not None}
+    assert {name: r.verdict == "withheld" for name, r in seen.items()} == {
+        "Single": True, "ADC": True, "IADC": False,
+    }  # fmt: skip
+    assert seen["ADC"].mean < seen["Single"].mean
 
 
 def test_a_seed_of_the_image_tables_counts_when_all_its_classes_are_there(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from aberra import IADC, OCSVM
 from aberra.metrics import anomaly_std, auroc, rank_std
-from aberra.reproduce import mri_slices, odds, spread
+from aberra.reproduce import mri, mri_slices, odds, spread
 from aberra.reproduce.claims import mean_auroc
 from aberra.reproduce.mri_models import mri_settings
 from aberra.reproduce.mri_table import mri_rows
@@ -195,3 +195,32 @@ def test_subjects_of_the_stored_slices_are_drawn_into_three_parts(tmp_path, monk
     assert names["train"] != set(sorted(set(subject))[:12])  # drawn, not in order
     sick = mri_slices.tumour_slices(52, tmp_path)
     assert np.argwhere(sick.lesion[0]).tolist() == [[24, 24]]  # most of a pixel, not a corner
+
+
+@pytest.mark.filterwarnings("ignore:The ranking had not settled")
+def test_new_rows_score_as_they_do_by_one_fit_per_seed():
+    X, new = np.split(np.random.default_rng(0).normal(size=(70, 3)), [60])
+    settings = {"n_members": 4, "max_rounds": 1}
+    for trial in run_seeds(IADC(OCSVM(), **settings), X, [3, 7], unseen=new):
+        model = IADC(OCSVM(), **settings, random_state=trial.seed).fit(X)
+        np.testing.assert_allclose(trial.unseen[0], model.anomaly_score(new), rtol=1e-12)
+        np.testing.assert_allclose(trial.single_unseen, OCSVM().fit(X).anomaly_score(new))
+
+
+def test_the_first_ten_healthy_subjects_place_the_threshold_and_no_other_slices(monkeypatch):
+    subject = np.repeat(np.arange(14), 6)[np.random.default_rng(0).permutation(84)]
+    blank = np.zeros((84, 8, 8), bool)
+    images = np.arange(84.0, dtype=np.float32)[:, None, None, None] * np.ones((1, 1, 8, 8))
+    held = mri_slices.Slices(images, blank, blank, subject)
+    same = dict.fromkeys(("train", "tune", "healthy"), held)
+    monkeypatch.setattr(mri, "healthy_parts", lambda *_: same)
+    monkeypatch.setattr(mri, "sick_slices", lambda *_: held)
+    monkeypatch.setattr(mri, "pasted", lambda slices, n: slices)
+    parts = mri.scene.__wrapped__(8, 0, None)
+    assert set(parts.threshold.subject) <= set(range(10))
+    assert set(parts.healthy.subject) <= {10, 11, 12, 13}
+    for part, n in ((parts.threshold, 60), (parts.healthy, 24)):
+        assert len(part.subject) == n / 3  # every third
+        assert (subject[part.images[:, 0, 0, 0].astype(int)] == part.subject).all()
+    few = mri.scene.__wrapped__(8, 5, None)
+    assert [len(p.subject) for p in (few.threshold, few.healthy, few.sick)] == [5, 5, 5]

@@ -14,6 +14,8 @@ from aberra.localise.healthy import CalmScan, healthy_scans
 from aberra.localise.likeness import Looks, look_of
 from aberra.localise.relative import HealthyHeights
 from aberra.localise.volumes import ScanRecord, score_scan, score_volume
+from aberra.scoring.folder import ResultFolder
+from aberra.scoring.scans import COLUMNS, ScanScoring, score_scans
 
 SHAPE = (20, 22, 24)  # voxels of 2 mm
 PLAIN = Preparation(size=16, field=32.0, step=2.0, below_top=(4.0, 20.0), across=0.0)
@@ -122,6 +124,36 @@ def test_what_lies_half_way_is_neither_flagged_nor_brain():
         assert np.flatnonzero(inside.any(axis=axes)).tolist() == list(range(2, 13))
 
 
+def test_a_finding_in_a_file_has_its_chance_and_much_that_is_flagged_a_warning(tmp_path):
+    scan = write_nifti(tmp_path / "s.nii.gz", SCAN.array, SCAN)
+    mask = write_nifti(tmp_path / "brain.nii.gz", BRAIN, SCAN)
+    piece, everything = np.zeros_like(HEIGHTS), np.ones_like(HEIGHTS)
+    piece[3:6, 6:9, 6:9] = 1.0  # 27 voxels of 8 cubic millimetres
+    for name, maps in (("piece", piece), ("everything", everything)):
+        folder = tmp_path / name
+        record = score_scan(Fixed(maps), scan, folder, PLAIN, mask=lambda path: mask,
+                            threshold=0.5, p_value=lambda ml: ml / 1000)  # fmt: skip
+        (found,) = json.loads((folder / "s_findings.json").read_text())["findings"]
+        assert found["p_value"] == pytest.approx(found["millilitres"] / 1000)
+        assert record.n_findings == 1
+        assert ("flagged in 100 %" in record.remark) == (name == "everything")
+        assert (record.remark == "") == (name == "piece")
+        if name == "piece":
+            assert found["millilitres"] == pytest.approx(0.216)
+
+
+def test_a_header_that_was_put_right_moves_no_brain_on_the_slices():
+    # The same scan with its axes in another order, of which its header knows nothing.
+    turned = Volume(SCAN.array.transpose(2, 0, 1), SCAN.affine, axes="SRA")
+    brain = BRAIN.transpose(2, 0, 1)
+    plain = score_volume(Fixed(), SCAN, PLAIN, BRAIN)
+    other = score_volume(Fixed(), turned, PLAIN, brain)
+    np.testing.assert_array_equal(other.anomaly_map.transpose(1, 2, 0), plain.anomaly_map)
+    np.testing.assert_array_equal(other.on_slices(brain).brain, plain.on_slices(BRAIN).brain)
+    known, calm = CalmScan.of(plain, BRAIN), CalmScan.of(other, brain)
+    assert HealthyHeights.of([calm.slices]) == HealthyHeights.of([known.slices])
+
+
 def test_a_scan_that_could_not_be_read_has_no_results():
     record = ScanRecord("s.nii", error="damaged")
     assert (record.n_findings, record.remark, record.slices, record.map_path) == (0, "", "", None)
@@ -177,3 +209,23 @@ def test_a_scan_leaves_its_files_and_a_line(tmp_path, relative):
         "s_anomaly.nii.gz", "s_segmentation.nii.gz", "s_scored.nii.gz", "s_findings.csv",
         "s_findings.json",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_scans_of_one_name_have_folders_of_their_own_and_relative_maps_only_if_asked(
+    asked, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("aberra.localise.volumes.brain_mask", lambda scan: BRAIN)
+    root, out = tmp_path / "scans", tmp_path / "maps"
+    paths = [write_nifti(root / name / "t1.nii.gz", SCAN.array, SCAN) for name in ("a", "b")]
+    calm = CalmScan.of(score_volume(Fixed(), SCAN, PLAIN, BRAIN), BRAIN)
+    healthy = healthy_scans([calm, calm], 50.0)
+    way = ScanScoring(PLAIN, 50.0, healthy=healthy, relative=asked)
+    results = ResultFolder(out, "run", COLUMNS)
+    with results.held():
+        lines = list(score_scans(Fixed(), paths, root, results, way))
+    assert [line["scan"] for line in lines] == ["a/t1.nii.gz", "b/t1.nii.gz"]
+    assert [line["map"] for line in lines] == [f"{k}/t1_anomaly.nii.gz" for k in "ab"]
+    for name in "ab":
+        there = {path.name for path in (out / name).iterdir()}
+        assert ("t1_z.nii.gz" in there) == ("t1_percentile.nii.gz" in there) == asked

@@ -8,8 +8,9 @@ from sklearn.ensemble import IsolationForest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import OneClassSVM
 
-from aberra import IADC, OCSVM, MultiView, load, save
+from aberra import ADC, IADC, OCSVM, MultiView, load, save
 from aberra.data.date_parts import numbers_of_dates
 from aberra.data.rarity import is_known, rarities, rarity_of
 from aberra.data.tables import TableReader
@@ -204,3 +205,15 @@ def test_text_that_says_one_date_is_that_date_in_a_column_of_dates(written):
         for cells in (pd.to_datetime(["2026-04-03"]), [written])
     )
     np.testing.assert_array_equal(said, known)
+
+
+@pytest.mark.filterwarnings("ignore:All-NaN slice")
+def test_a_column_that_only_a_pipeline_can_fill_has_quartiles_that_can_be_scored():
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 3)), columns=["a", "b", "c"])
+    table["b"] = np.nan
+    filled = make_pipeline(SimpleImputer(keep_empty_features=True), OneClassSVM())
+    model = ADC(filled, n_members=2, random_state=0).fit(table)
+    np.testing.assert_array_equal(model.references_[:, 1], [0, 0, 0])
+    np.testing.assert_allclose(
+        model.references_[:, ::2], table[["a", "c"]].quantile([0.25, 0.5, 0.75])
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -85,7 +85,7 @@ class ScoredVolume:
 
     def on_slices(self, brain: Mask) -> SliceMaps:
         """Return the map as it is on the slices, with the brain that is given there."""
-        inside = cut(Volume(brain.astype(np.float32), self.scan.affine), self.grid, 0.0) > 0.5
+        inside = cut(replace(self.scan, array=brain.astype(np.float32)), self.grid, 0.0) > 0.5
         return SliceMaps(self.maps, inside, self.grid.below_top)
 
     def relative(self, healthy: HealthyHeights) -> tuple[NDArray[np.float32], ...]:
