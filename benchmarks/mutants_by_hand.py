@@ -36,6 +36,14 @@ EQUIVALENT = {
     "once more, into both places that programs read",
     ("scoring/table.py", "rows numbered by full chunks (resumed)"): "a chunk begins at its number "
     "times the rows of a chunk",
+    ("scoring/rows.py", "equivalent-ish: predict (decision < 0)"): "the sign of a difference of "
+    "finite numbers is exact",
+    ("localise/healthy.py", "looked_at for scored"): "healthy scans are scored without a mask, "
+    "where the two are the same",
+    ("engine.py", "workers not on one thread"): "the process that asks is limited already, and "
+    "every worker has one thread",
+    ("localise/volumes.py", "mask with the anatomy (this may be right!)"): "it was right: the code "
+    "was wrong, and is mended",
 }
 
 

@@ -110,7 +110,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "localise/healthy.py": (*SCORED, *_unit("findings"), *SCANS),
     "localise/intensity.py": (*_unit("nearest"), *LOCALISE),
     "localise/likeness.py": _unit("likeness", "scored_volumes", "nearest"),
-    "localise/nearest.py": _unit("nearest"),
+    "localise/nearest.py": _unit("nearest", "adapt"),
     "localise/network.py": (*_unit("diffusion_settings"), *LOCALISE),
     "localise/patch_finder.py": (STEPS, *_unit("patch_finder")),
     "localise/patches.py": _unit("patch_finder"),
@@ -270,7 +270,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "contract/": CONTRACT,
     "rng.py": (*_unit("rng", "loop", "rounds"), ENSEMBLES, f"{WHOLE}foreign.py"),
     "twister.py": _unit("twister"),
-    "engine.py": (*_unit("rounds"), ENSEMBLES),
+    "engine.py": (*_unit("engine", "rounds"), ENSEMBLES),
+    "localise/": (*LOCALISE, f"{WHOLE}volumes.py"),
     "nets/": (*_unit("loop", "localise", "localisers_rivals"), STEPS),
 }
 
