@@ -248,7 +248,7 @@ TABLES = (
     *_same_numbers("IADC(), text and gaps"),
 )
 CONTRACT = (
-    *_unit("weights_arrive", "feedback", "thresholds", "explain", "ocsvm"),
+    *_unit("weights_arrive", "feedback", "thresholds", "explain", "ocsvm", "tables"),
     "tests/contract/test_estimators.py",
     *(f"{WHOLE}{n}.py" for n in ("ensembles", "properties", "bad_input", "as_pyod")),
     *_same_numbers("IADC()", "OCSVM()"),
