@@ -10,6 +10,12 @@ of the round before. Here each *hand* wrote down a list of such mistakes from th
 (module, text before and after, what it means), and the fast tests of the module were run on each.
 What counts is how many are noticed at once. Afterwards tests are written for what got through, and
 `again` tries it once more. Lines go to results/mutants_by_hand.jsonl.
+
+Hand 2 flatters the tests: it is the part of the first list that had not been run when tests were
+written for what the other part had shown, and whoever wrote them knew the whole list and covered
+some of it in advance. Hands 1, 3 and 4 are blind. All four were first run by a script with the same
+runner but its own lists of tests for modules that `mutants_tests.TESTS` lacks; their lines, and the
+commits that these name, were brought here afterwards.
 """
 
 from __future__ import annotations
